@@ -12,6 +12,13 @@ from fastapi.middleware.cors import CORSMiddleware
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from app import logs
+from app.api import docs_page, openapi, problem_handlers
+from app.api.access_log import AccessLog
+from app.api.app_state import AppState
+from app.api.catalog_expiry import CatalogExpiry
+from app.api.direct_routes import DirectRoutes
+from app.api.middleware import RequestMiddleware, body_budget, body_limit
+from app.api.web_pages import WebPageFilter, split
 from app.batch_predictions import api as batch_predictions
 from app.console import installation as console
 from app.console.sessions import ConsoleSessions
@@ -23,23 +30,16 @@ from app.evaluations import api as evaluations
 from app.experiments import api as experiments
 from app.health import api as health
 from app.health.routed_versions import RoutedVersions
-from app.http import docs_page, openapi, problem_handlers
-from app.http.access_log import AccessLog
-from app.http.app_state import AppState
-from app.http.catalog_expiry import CatalogExpiry
-from app.http.direct_routes import DirectRoutes
-from app.http.middleware import RequestMiddleware, body_budget, body_limit
-from app.http.web_pages import WebPageFilter, split
 from app.inbound import api as inbound
 from app.jobs.relay import RelayThread
 from app.keys import api as keys
 from app.keys.authenticator import KeyAuthenticator
 from app.keys.service import require_keys
 from app.keys.uses import KeyUses
-from app.label_studio import api as label_studio
 from app.learners import api as learners
 from app.limits.rates import RateLimiter
-from app.open_inference import api as open_inference
+from app.protocols.label_studio import api as label_studio
+from app.protocols.open_inference import api as open_inference
 from app.registry import api as registry
 from app.routing import api as routing
 from app.routing.message_router import MessageRouter

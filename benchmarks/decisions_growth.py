@@ -32,10 +32,10 @@ import in_process
 import postgres
 from message_routing import InProcessRouting, message_routing
 
+from app.api.paging import Page
 from app.context import AppContext
 from app.db import schema, tables
 from app.db.session import Database, database_now
-from app.http.paging import Page
 from app.maintenance import expired_rows
 from app.maintenance.storage_setup import prepare_storage
 from app.routing import decisions, service

@@ -59,6 +59,9 @@ MORE_SQL_FILES = {
 
 MAX_ROOT_MODULES = 10
 
+RESOURCES = ("app/*/", "app/protocols/*/")
+"""Folders of resources, each with the same files."""
+
 
 @dataclass(frozen=True)
 class Import:
@@ -318,6 +321,16 @@ def test_no_statement_is_text() -> None:
     assert found == {*of_database, "app/serving/decision_writer.py"}
 
 
+@cache
+def resources() -> set[Path]:
+    return {folder for pattern in RESOURCES for folder in ROOT.glob(pattern)}
+
+
+def routed() -> list[Path]:
+    """The folders that have routes."""
+    return sorted(folder for folder in resources() if (folder / "api.py").exists())
+
+
 def contains_sql(path: Path) -> bool:
     return any(
         imported.module.startswith("sqlalchemy") and (imported.name is None or imported.name in SQL)
@@ -329,7 +342,7 @@ def may_contain_sql(path: Path) -> bool:
     return (
         where(path).startswith("app/db/")
         or where(path) in MORE_SQL_FILES
-        or (path.parent.parent == ROOT / "app" and path.name in SQL_FILES)
+        or (path.parent in resources() and path.name in SQL_FILES)
     )
 
 
@@ -339,7 +352,11 @@ def test_sql_stands_in_services_and_the_job_queue() -> None:
     ] == []
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "app").glob("*/api.py")), ids=lambda path: path.parent.name)
+@pytest.mark.parametrize(
+    "path",
+    sorted(folder / "api.py" for folder in resources() if (folder / "api.py").exists()),
+    ids=lambda path: path.parent.name,
+)
 def test_a_route_parses_calls_a_service_and_shapes_the_response(path: Path) -> None:
     assert [imported for imported in imports(path) if imported.package == "sqlalchemy"] == []
     database = ("app.db.tables", "app.db.session")
@@ -360,8 +377,7 @@ def test_services_and_workers_do_not_import_the_web_framework() -> None:
 
 def test_every_resource_has_the_same_files() -> None:
     """``schemas.py`` defines what a client may send, and ``service.py`` what happens then."""
-    routed = {path.parent for path in (ROOT / "app").glob("*/api.py")}
-    for resource in routed:
+    for resource in routed():
         names = {path.name for path in resource.glob("*.py")}
         uses_rows = any(
             imported.module == "app.db" or imported.module.startswith("app.db.")
@@ -373,13 +389,13 @@ def test_every_resource_has_the_same_files() -> None:
         if "service.py" in names and resource.name != "health":
             assert "schemas.py" in names, where(resource)
     shared = {
-        ROOT / "app/http",
+        ROOT / "app/api",
         ROOT / "app/jobs",
         ROOT / "app/experiments/report",
         ROOT / "app/routing/report",
     }
     paths = (ROOT / "app").rglob("schemas.py")
-    assert [where(path) for path in paths if path.parent not in routed | shared] == []
+    assert [where(path) for path in paths if path.parent not in {*routed(), *shared}] == []
 
 
 def concrete_learner_checks(tree: ast.AST, names: set[str]) -> Iterator[int]:

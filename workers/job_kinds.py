@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from app.api.errors import make_problem
 from app.batch_predictions.work import PredictBatch
 from app.context import AppContext
 from app.datasets.work import Ingestion
@@ -12,7 +13,6 @@ from app.db.session import Transaction
 from app.db.tables import Job
 from app.evaluations.work import EvaluateVersion
 from app.experiments.work import PlanExperiment, RunCell
-from app.http.errors import make_problem
 from app.jobs import queue
 from app.jobs.progress import ProgressReporter
 from app.jobs.queue import Claim

@@ -17,9 +17,9 @@ from typing import Any
 import structlog
 import threadpoolctl
 
+from app.api.errors import job_problem, make_problem
 from app.context import AppContext
 from app.db.session import DATABASE_UNAVAILABLE
-from app.http.errors import job_problem, make_problem
 from app.jobs.progress import CancelledError, ProgressReporter
 from app.jobs.queue import Claim, FinalState, LostClaimError
 from app.parent_death import set_parent_death_signal

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from app.http.errors import make_problem
+from app.api.errors import make_problem
 from app.jobs.memory import job_limit, memory_of
 from app.jobs.queue import Claim
 from app.settings import Settings

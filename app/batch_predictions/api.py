@@ -7,6 +7,11 @@ from collections.abc import Mapping
 from fastapi import Response
 from fastapi.responses import FileResponse
 
+from app.api.base_route import Context, PredictScope, ReadScope, resource, response_headers, responses
+from app.api.downloads import RangeHeader, download, download_responses
+from app.api.idempotency import IdempotencyHeader
+from app.api.paging import PageQuery
+from app.api.storage_threads import run_in_storage_thread
 from app.batch_predictions import service
 from app.batch_predictions.schemas import (
     BatchPrediction,
@@ -15,11 +20,6 @@ from app.batch_predictions.schemas import (
     BatchPredictionPage,
     ResultFormat,
 )
-from app.http.base_route import Context, PredictScope, ReadScope, resource, response_headers, responses
-from app.http.downloads import RangeHeader, download, download_responses
-from app.http.idempotency import IdempotencyHeader
-from app.http.paging import PageQuery
-from app.http.storage_threads import run_in_storage_thread
 
 router = resource("batch_predictions")
 

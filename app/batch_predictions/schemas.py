@@ -8,8 +8,8 @@ from fastapi import Path
 from pydantic import ConfigDict, Field
 from typing_extensions import TypeAliasType
 
-from app.http.errors import Problem
-from app.http.schemas import Count, Name, NextCursor, RequestModel, ResponseModel, Timestamp, VersionRef
+from app.api.errors import Problem
+from app.api.schemas import Count, Name, NextCursor, RequestModel, ResponseModel, Timestamp, VersionRef
 from app.jobs.schemas import JobPriority, JobState, Progress
 from app.serving.schemas import UnknownFeatures
 

@@ -8,6 +8,9 @@ from typing import Any
 from sqlalchemy import Row, select
 from sqlalchemy.orm import Session
 
+from app.api.errors import Conflict, Invalid, NotFound
+from app.api.idempotency import Idempotency
+from app.api.paging import Page, newest_first
 from app.batch_predictions.schemas import (
     BatchPrediction,
     BatchPredictionCreate,
@@ -18,9 +21,6 @@ from app.context import AppContext
 from app.datasets import service as datasets
 from app.db import tables
 from app.db.session import Database, Transaction
-from app.http.errors import Conflict, Invalid, NotFound
-from app.http.idempotency import Idempotency
-from app.http.paging import Page, newest_first
 from app.ids import new_id
 from app.jobs import queue
 from app.limits import service as limits

@@ -18,16 +18,16 @@ from pathlib import Path
 import httpx
 import structlog
 
-from app.cli.api_processes import ApiProcesses
-from app.cli.child_process import POLL_SECONDS, ChildProcess, replace
 from app.cli.errors import CommandError
 from app.cli.listening import listen, url_of
 from app.cli.open_database import open_database
-from app.cli.signals import signal_flags
 from app.db import schema
 from app.jobs.broker import broker_command
 from app.keys.service import AuthenticationRequiredError, require_keys
 from app.maintenance.storage_setup import prepare_storage
+from app.server.api_processes import ApiProcesses
+from app.server.child_process import POLL_SECONDS, ChildProcess, replace
+from app.server.signals import signal_flags
 from app.settings import Settings
 from app.storage import open_storage
 

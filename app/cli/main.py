@@ -132,7 +132,7 @@ def api(
             serve_processes(settings)
             return
         if shared_dir is not None:
-            from app.cli.shared_metrics import share_metrics
+            from app.server.shared_metrics import share_metrics
 
             share_metrics(shared_dir, number)
         from app.cli.serve_api import serve_api
@@ -317,7 +317,7 @@ mail_commands.add_to(cli)
 @cli.command()
 def openapi() -> None:
     """Print the OpenAPI document of the HTTP API."""
-    from app.http.openapi import to_json
+    from app.api.openapi import to_json
     from app.main import create_app
 
     typer.echo(to_json(create_app(Settings())), nl=False)

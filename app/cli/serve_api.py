@@ -11,16 +11,16 @@ from typing import cast
 import uvicorn
 
 from app import logs
-from app.cli.api_processes import COUNTS
 from app.cli.errors import CommandError
 from app.cli.listening import NOT_STARTED
 from app.cli.open_database import open_database
 from app.cli.open_files import backlog, max_connections, raise_limit
-from app.http.protocol import ConnectionLimits, HttpProtocol
-from app.http.server import Server
-from app.http.shared_listener import ConnectionCounts, SharedListener
 from app.keys.service import AuthenticationRequiredError
 from app.main import create_app, require_servable
+from app.server.api_processes import COUNTS
+from app.server.protocol import ConnectionLimits, HttpProtocol
+from app.server.server import Server
+from app.server.shared_listener import ConnectionCounts, SharedListener
 from app.settings import Settings
 
 SWITCH_SECONDS = 0.0005

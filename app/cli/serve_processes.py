@@ -10,14 +10,14 @@ from __future__ import annotations
 import time
 
 from app import logs
-from app.cli.api_processes import ApiProcesses
-from app.cli.child_process import POLL_SECONDS, replace
 from app.cli.errors import CommandError
 from app.cli.listening import listen
 from app.cli.open_database import open_database
-from app.cli.signals import signal_flags
 from app.db import schema
 from app.keys.service import AuthenticationRequiredError, require_keys
+from app.server.api_processes import ApiProcesses
+from app.server.child_process import POLL_SECONDS, replace
+from app.server.signals import signal_flags
 from app.settings import Settings
 
 

@@ -11,16 +11,16 @@ from typing import Annotated
 from fastapi import Query, Request, Response
 from markupsafe import Markup
 
+from app.api.base_route import Context, ReadScope, TrainScope
+from app.api.paging import Page, PageQuery
+from app.api.schemas import DatasetId
+from app.api.storage_threads import run_in_storage_thread
 from app.console.data_charts import MAX_LABELS, label_chart
 from app.console.rendering import page
 from app.console.route import pages
 from app.console.schema_form import Field, SchemaForm
 from app.datasets import examples, service
 from app.datasets.schemas import DatasetCreate, ExampleItem
-from app.http.base_route import Context, ReadScope, TrainScope
-from app.http.paging import Page, PageQuery
-from app.http.schemas import DatasetId
-from app.http.storage_threads import run_in_storage_thread
 from models.data.readers.registry import FORMATS
 from models.mail import Email, read_email
 

@@ -10,6 +10,9 @@ from functools import cache, lru_cache
 from fastapi import Request, Response
 from markupsafe import Markup
 
+from app.api.base_route import Context, ReadScope, TrainScope
+from app.api.paging import PageQuery
+from app.api.storage_threads import run_in_storage_thread
 from app.console.rendering import page
 from app.console.route import pages
 from app.console.schema_form import Field, SchemaForm
@@ -20,9 +23,6 @@ from app.experiments.report import charts, formatting, html
 from app.experiments.report import service as reports
 from app.experiments.report.schemas import ExperimentReport, ReportMeasure, ReportRow
 from app.experiments.schemas import DEFAULT_MEASURES, ExperimentCreate, ExperimentId
-from app.http.base_route import Context, ReadScope, TrainScope
-from app.http.paging import PageQuery
-from app.http.storage_threads import run_in_storage_thread
 from app.jobs.queue import FINISHED
 from models import catalog
 from models.measures.directions import DIRECTIONS

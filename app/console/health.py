@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from fastapi import Request, Response
 
+from app.api.base_route import Context, ReadScope
 from app.console.rendering import page
 from app.console.route import pages
 from app.health import overview
 from app.health.service import check_readiness
-from app.http.base_route import Context, ReadScope
 
 router = pages()
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from fastapi import Request, Response
 
+from app.api.base_route import Context, ReadScope
+from app.api.paging import Page
 from app.console.rendering import page
 from app.console.route import pages
 from app.datasets import service as datasets
 from app.health.service import check_readiness
-from app.http.base_route import Context, ReadScope
-from app.http.paging import Page
 from app.registry import service as registry
 from app.routing import service as routing
 

@@ -6,11 +6,11 @@ from typing import get_args
 
 from fastapi import Request, Response
 
+from app.api.base_route import AdminScope, Context
+from app.api.guards import Scope
+from app.api.paging import PageQuery
 from app.console.rendering import page
 from app.console.route import pages
-from app.http.base_route import AdminScope, Context
-from app.http.guards import Scope
-from app.http.paging import PageQuery
 from app.keys import service
 
 router = pages()

@@ -9,6 +9,12 @@ from anyio import to_thread
 from fastapi import Path, Query, Request, Response
 from markupsafe import Markup
 
+from app.api.base_route import Context, ReadScope
+from app.api.errors import Invalid
+from app.api.guards import has_scope
+from app.api.paging import MAX_LIMIT, Page, PageQuery
+from app.api.schemas import ModelName
+from app.api.storage_threads import run_in_storage_thread
 from app.console.rendering import page
 from app.console.route import pages
 from app.console.versions import card, charts, comparison, decision, reading
@@ -18,12 +24,6 @@ from app.context import AppContext
 from app.datasets import service as datasets
 from app.evaluations import service as evaluations
 from app.evaluations.schemas import Evaluation, PartEvaluation
-from app.http.base_route import Context, ReadScope
-from app.http.errors import Invalid
-from app.http.guards import has_scope
-from app.http.paging import MAX_LIMIT, Page, PageQuery
-from app.http.schemas import ModelName
-from app.http.storage_threads import run_in_storage_thread
 from app.registry import aliases
 from app.registry import service as registry
 from app.registry.aliases import etag

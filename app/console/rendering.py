@@ -12,9 +12,9 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment
 from markupsafe import Markup
 
+from app.api.guards import has_scope
+from app.api.request_head import head_of
 from app.console.sessions import COOKIE, csrf_token
-from app.http.guards import has_scope
-from app.http.request_head import head_of
 from app.pages.rendering import environment
 from app.version import __version__
 

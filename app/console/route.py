@@ -11,9 +11,9 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 
+from app.api import problem_handlers
+from app.api.errors import Problem
 from app.console.rendering import page
-from app.http import problem_handlers
-from app.http.errors import Problem
 
 
 class PageRoute(APIRoute):

@@ -7,17 +7,17 @@ from typing import Annotated, Any
 from anyio import to_thread
 from fastapi import Query, Request, Response
 
+from app.api.base_route import Context, ReadScope, TrainScope
+from app.api.errors import FileDamaged, NotFound, NotReady
+from app.api.guards import has_scope
+from app.api.paging import MAX_LIMIT, Page, PageQuery, encode_cursor
+from app.api.schemas import DecisionId, RouterName
+from app.api.storage_threads import run_in_storage_thread
 from app.console.kept_texts import TITLES, KeptTexts, kept_texts
 from app.console.rendering import page
 from app.console.route import pages
 from app.context import AppContext
 from app.db.session import Database
-from app.http.base_route import Context, ReadScope, TrainScope
-from app.http.errors import FileDamaged, NotFound, NotReady
-from app.http.guards import has_scope
-from app.http.paging import MAX_LIMIT, Page, PageQuery, encode_cursor
-from app.http.schemas import DecisionId, RouterName
-from app.http.storage_threads import run_in_storage_thread
 from app.registry import service as registry
 from app.registry.schemas import Model, ModelVersion
 from app.routing import decisions, service

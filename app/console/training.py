@@ -11,6 +11,12 @@ from typing import Annotated, Any, TypeAlias
 from fastapi import Header, Query, Request, Response
 from markupsafe import Markup
 
+from app.api.base_route import Context, ReadScope, TrainScope
+from app.api.errors import NotFound
+from app.api.idempotency import caller
+from app.api.paging import Page, PageQuery
+from app.api.schemas import JobId
+from app.api.storage_threads import run_in_storage_thread
 from app.console.data_charts import curve_measures, training_curve
 from app.console.rendering import number, page
 from app.console.route import pages
@@ -18,12 +24,6 @@ from app.console.schema_form import Field, SchemaForm
 from app.datasets import service as datasets
 from app.datasets.schemas import Dataset
 from app.experiments.report import service as reports
-from app.http.base_route import Context, ReadScope, TrainScope
-from app.http.errors import NotFound
-from app.http.idempotency import caller
-from app.http.paging import Page, PageQuery
-from app.http.schemas import JobId
-from app.http.storage_threads import run_in_storage_thread
 from app.jobs.queue import FINISHED
 from app.jobs.schemas import CurvePoint
 from app.training import service

@@ -7,16 +7,16 @@ from typing import Annotated
 from anyio import to_thread
 from fastapi import Header, Request, Response
 
+from app.api.base_route import Context, ReadScope, TrainScope, resource, response_headers, responses
+from app.api.errors import Unsupported
+from app.api.idempotency import IdempotencyHeader
+from app.api.paging import PageQuery
+from app.api.schemas import DatasetId
+from app.api.storage_threads import run_in_storage_thread
+from app.api.uploads import receive
 from app.datasets import creation, service
 from app.datasets import examples as example_pages
 from app.datasets.schemas import Dataset, DatasetCreate, DatasetPage, DatasetPatch, ExamplePage, LabelPage
-from app.http.base_route import Context, ReadScope, TrainScope, resource, response_headers, responses
-from app.http.errors import Unsupported
-from app.http.idempotency import IdempotencyHeader
-from app.http.paging import PageQuery
-from app.http.schemas import DatasetId
-from app.http.storage_threads import run_in_storage_thread
-from app.http.uploads import receive
 
 router = resource("datasets")
 

@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from app.api.errors import from_learning
+from app.api.idempotency import Idempotency
 from app.context import AppContext
 from app.datasets import derivation, feedback, service
 from app.datasets.schemas import Dataset, DatasetCreate, Example
 from app.db import tables
 from app.db.session import Transaction
-from app.http.errors import from_learning
-from app.http.idempotency import Idempotency
 from app.ids import new_id
 from models.data.ingestion.label_changes import LabelChanges
 from models.data.limits import IngestLimits

@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar, Literal, Self, TypeAlias
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
 from typing_extensions import TypeAliasType
 
-from app.http.errors import Problem
-from app.http.schemas import (
+from app.api.errors import Problem
+from app.api.schemas import (
     Description,
     MaxItems,
     Name,

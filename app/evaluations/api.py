@@ -8,6 +8,13 @@ from typing import Annotated
 from anyio import to_thread
 from fastapi import Query, Request, Response
 
+from app.api.base_route import Context, ReadScope, TrainScope, resource, response_headers, responses
+from app.api.errors import Forbidden
+from app.api.guards import has_scope
+from app.api.idempotency import IdempotencyHeader
+from app.api.paging import PageQuery
+from app.api.schemas import ModelName
+from app.api.storage_threads import run_in_storage_thread
 from app.evaluations import service
 from app.evaluations.schemas import (
     Evaluation,
@@ -16,13 +23,6 @@ from app.evaluations.schemas import (
     EvaluationPage,
     TrainingEvaluation,
 )
-from app.http.base_route import Context, ReadScope, TrainScope, resource, response_headers, responses
-from app.http.errors import Forbidden
-from app.http.guards import has_scope
-from app.http.idempotency import IdempotencyHeader
-from app.http.paging import PageQuery
-from app.http.schemas import ModelName
-from app.http.storage_threads import run_in_storage_thread
 from app.registry.api import Number
 
 router = resource("evaluations")

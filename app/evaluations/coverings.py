@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from app.api.errors import Invalid, from_learning
 from app.db import tables
-from app.http.errors import Invalid, from_learning
 from models.covering import Covering
 from models.errors import ParameterError
 

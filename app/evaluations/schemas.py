@@ -8,8 +8,8 @@ from fastapi import Path
 from pydantic import AliasChoices, ConfigDict, Field
 from typing_extensions import TypeAliasType
 
-from app.http.errors import Problem
-from app.http.schemas import JsonObject, NextCursor, RequestModel, ResponseModel, Timestamp
+from app.api.errors import Problem
+from app.api.schemas import JsonObject, NextCursor, RequestModel, ResponseModel, Timestamp
 from app.jobs.schemas import JobPriority, JobState
 from app.serving.schemas import LabelExplanation
 from models.covering import Covering

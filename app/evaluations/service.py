@@ -7,6 +7,9 @@ from typing import Any
 from sqlalchemy import Row, select
 from sqlalchemy.orm import defer
 
+from app.api.errors import Invalid, NotFound
+from app.api.idempotency import Idempotency
+from app.api.paging import Page, newest_first
 from app.context import AppContext
 from app.datasets import service as datasets
 from app.db import tables
@@ -19,9 +22,6 @@ from app.evaluations.schemas import (
     PartEvaluation,
     TrainingEvaluation,
 )
-from app.http.errors import Invalid, NotFound
-from app.http.idempotency import Idempotency
-from app.http.paging import Page, newest_first
 from app.ids import new_id
 from app.jobs import queue
 from app.limits import service as limits

@@ -7,6 +7,11 @@ from typing import Annotated
 
 from fastapi import Query, Request, Response
 
+from app.api.base_route import Context, ReadScope, TrainScope, resource, response_headers, responses
+from app.api.idempotency import IdempotencyHeader
+from app.api.negotiation import negotiate
+from app.api.paging import PageQuery
+from app.api.storage_threads import run_in_storage_thread
 from app.experiments import errors, service
 from app.experiments.report import service as reports
 from app.experiments.report.schemas import ExperimentReport, ReportFormat
@@ -18,11 +23,6 @@ from app.experiments.schemas import (
     ExperimentId,
     ExperimentPage,
 )
-from app.http.base_route import Context, ReadScope, TrainScope, resource, response_headers, responses
-from app.http.idempotency import IdempotencyHeader
-from app.http.negotiation import negotiate
-from app.http.paging import PageQuery
-from app.http.storage_threads import run_in_storage_thread
 from app.pages.rendering import CONTENT_SECURITY_POLICY
 
 router = resource("experiments")

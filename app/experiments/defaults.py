@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from app.api.errors import ApiError, Invalid, from_learning
 from app.db import tables
 from app.experiments.configuration_names import configuration_names
 from app.experiments.measures import fill_in_measures
@@ -16,7 +17,6 @@ from app.experiments.schemas import (
     ExperimentSplit,
     FoldsSplit,
 )
-from app.http.errors import ApiError, Invalid, from_learning
 from app.training.learner_checks import check_trainable
 from app.training.schemas import GivenSplit
 from models import catalog

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from app.api.errors import Invalid
+from app.api.paging import Page, encode_cursor
 from app.context import AppContext
 from app.experiments import cell_files, service
 from app.experiments.folds import held_out_folds
 from app.experiments.schemas import ExperimentConfusion, ExperimentCreate, ExperimentErrorPage
-from app.http.errors import Invalid
-from app.http.paging import Page, encode_cursor
 from models.trials.errors import ErrorLimits, most_frequent
 
 MAX_DOCUMENTS = 10_000

@@ -9,9 +9,9 @@ from fastapi import Path
 from pydantic import ConfigDict, Field, field_validator, model_validator
 from typing_extensions import TypeAliasType
 
+from app.api.errors import Problem
+from app.api.schemas import JsonObject, NextCursor, RequestModel, ResponseModel, Timestamp, Title
 from app.evaluations.schemas import LabelPair, LabelScore
-from app.http.errors import Problem
-from app.http.schemas import JsonObject, NextCursor, RequestModel, ResponseModel, Timestamp, Title
 from app.jobs.schemas import JobPriority, JobState, Progress
 from app.registry.schemas import PartMetrics
 from app.training.schemas import GivenSplit, KeepLabels, RandomSplit

@@ -11,6 +11,9 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from app.api.errors import NotFound, TooLarge
+from app.api.idempotency import Idempotency
+from app.api.paging import Page, newest_first
 from app.context import AppContext
 from app.datasets import service as datasets
 from app.db import tables
@@ -19,9 +22,6 @@ from app.experiments import completion
 from app.experiments.defaults import expand_grid, fill_in_defaults, n_configurations
 from app.experiments.folds import held_out_folds
 from app.experiments.schemas import Experiment, ExperimentCell, ExperimentCreate, ExperimentPage
-from app.http.errors import NotFound, TooLarge
-from app.http.idempotency import Idempotency
-from app.http.paging import Page, newest_first
 from app.ids import new_id
 from app.jobs import queue
 from app.limits import service as limits

@@ -7,10 +7,10 @@ from typing import Literal
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from app.api.base_route import Context, StrictJSONRoute, responses
+from app.api.schemas import ResponseModel
 from app.health.metrics import metrics_registry
 from app.health.service import require_ready
-from app.http.base_route import Context, StrictJSONRoute, responses
-from app.http.schemas import ResponseModel
 
 router = APIRouter(
     tags=["health"],

@@ -131,7 +131,7 @@ def _webhooks(session: Session) -> list[Metric]:
 def metrics_registry(ctx: AppContext) -> CollectorRegistry:
     """Return the registry. Its gauges read the job queue at every collection.
 
-    If several API processes share their metrics (see ``app/cli/shared_metrics.py``), counters are sums over
+    If several API processes share their metrics (``app/server/shared_metrics.py``), counters are sums over
     all processes, including those that have ended.
     """
     registry = PROCESS

@@ -8,11 +8,11 @@ from datetime import timedelta
 from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 
+from app.api.errors import NotReady
 from app.context import AppContext
 from app.db import tables
 from app.db.failures import DatabaseStateError
 from app.db.session import database_now
-from app.http.errors import NotReady
 
 HEARTBEAT_SECONDS = 15.0
 """A worker whose last heartbeat is older does not count."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.http.schemas import ResponseModel
+from app.api.schemas import ResponseModel
 from app.routing.schemas import Disposition
 
 

@@ -8,10 +8,10 @@ from functools import partial
 import structlog
 from anyio import to_thread
 
+from app.api.errors import ApiError, Conflict, NotReady
+from app.api.idempotency import Idempotency
 from app.context import AppContext
 from app.db.session import Database
-from app.http.errors import ApiError, Conflict, NotReady
-from app.http.idempotency import Idempotency
 from app.inbound.providers.delivery import Delivery, Notice, digest, invalid_signature
 from app.inbound.routed_message import RoutedMessage
 from app.inbound.schemas import Receipt

@@ -9,9 +9,9 @@ from typing import Any
 from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
+from app.api.paging import MAX_LIMIT, Page, cut
 from app.db import tables
 from app.db.session import Database
-from app.http.paging import MAX_LIMIT, Page, cut
 from app.jobs.queue import FINISHED
 from app.jobs.schemas import CurvePage, CurvePoint, JobEvent, JobEventPage
 

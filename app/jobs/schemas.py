@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
-from app.http.schemas import JsonObject, NextCursor, ResponseModel, Timestamp
+from app.api.schemas import JsonObject, NextCursor, ResponseModel, Timestamp
 from app.jobs.queue import MAX_PRIORITY, MIN_PRIORITY
 
 JobState = TypeAliasType(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fastapi import Response
 
-from app.http.base_route import AdminScope, Context, resource, response_headers, responses
-from app.http.idempotency import IdempotencyHeader
-from app.http.paging import PageQuery
-from app.http.schemas import KeyId
+from app.api.base_route import AdminScope, Context, resource, response_headers, responses
+from app.api.idempotency import IdempotencyHeader
+from app.api.paging import PageQuery
+from app.api.schemas import KeyId
 from app.keys import service
 from app.keys.schemas import ApiKeyCreate, ApiKeyCreated, ApiKeyPage, ApiKeyRotate
 

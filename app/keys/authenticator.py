@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from app.http.guards import Caller
+from app.api.guards import Caller
 from app.keys.service import digest
 from app.keys.uses import KeyUses
 from app.serving.catalog import Catalog

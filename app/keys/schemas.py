@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import ConfigDict, Field
 
-from app.http.guards import Scope
-from app.http.schemas import NextCursor, RequestModel, ResponseModel, Timestamp, Title, UtcDatetime
+from app.api.guards import Scope
+from app.api.schemas import NextCursor, RequestModel, ResponseModel, Timestamp, Title, UtcDatetime
 
 
 class ApiKeyCreate(RequestModel):

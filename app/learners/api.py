@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from app.http.base_route import ReadScope, resource
-from app.http.schemas import ResponseModel
+from app.api.base_route import ReadScope, resource
+from app.api.schemas import ResponseModel
 from models import catalog
 from models.catalog import LearnerDescription
 

@@ -8,15 +8,15 @@ from typing import Annotated
 from fastapi import Path, Query, Request, Response
 from fastapi.responses import FileResponse
 
-from app.http.base_route import Context, ReadScope, TrainScope, resource, response_headers, responses
-from app.http.downloads import RangeHeader, download, download_responses
-from app.http.etags import IfMatch
-from app.http.idempotency import IdempotencyHeader, StreamedIdempotencyHeader, key_id_of
-from app.http.paging import PageQuery
-from app.http.request_head import head_of, refuse_encoding
-from app.http.schemas import ModelName, Name
-from app.http.storage_threads import run_in_storage_thread
-from app.http.uploads import InStorageThread, receive_file
+from app.api.base_route import Context, ReadScope, TrainScope, resource, response_headers, responses
+from app.api.downloads import RangeHeader, download, download_responses
+from app.api.etags import IfMatch
+from app.api.idempotency import IdempotencyHeader, StreamedIdempotencyHeader, key_id_of
+from app.api.paging import PageQuery
+from app.api.request_head import head_of, refuse_encoding
+from app.api.schemas import ModelName, Name
+from app.api.storage_threads import run_in_storage_thread
+from app.api.uploads import InStorageThread, receive_file
 from app.registry import aliases, partial_fits, pivots, promotion, service
 from app.registry.partial_fit_schemas import PartialFit
 from app.registry.schemas import (

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from pydantic import ConfigDict, Field
 
+from app.api.schemas import MaxItems, RequestModel
 from app.datasets.schemas import Label
-from app.http.schemas import MaxItems, RequestModel
 from app.registry.schemas import PromotionRule
 from app.serving.schemas import Instance
 from models.data.record import MAX_WEIGHT, MIN_WEIGHT

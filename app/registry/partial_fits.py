@@ -14,10 +14,10 @@ import numpy as np
 from anyio import CapacityLimiter, to_thread
 from anyio.lowlevel import RunVar
 
+from app.api.errors import Invalid, from_learning
+from app.api.idempotency import Idempotency
 from app.context import AppContext
 from app.db.session import Transaction
-from app.http.errors import Invalid, from_learning
-from app.http.idempotency import Idempotency
 from app.ids import new_id
 from app.registry import service
 from app.registry.partial_fit_schemas import PartialFit

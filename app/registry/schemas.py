@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 from typing_extensions import TypeAliasType
 
-from app.http.schemas import JsonObject, NextCursor, RequestModel, ResponseModel, Timestamp, VersionNumber
+from app.api.schemas import JsonObject, NextCursor, RequestModel, ResponseModel, Timestamp, VersionNumber
 from app.registry.alias_changes import Reason
 from models.decisions.report import DecisionReport
 

@@ -10,13 +10,13 @@ from sqlalchemy import ColumnElement, exists, func, select
 from sqlalchemy import delete as delete_rows
 from sqlalchemy.orm import Session
 
+from app.api.errors import ApiError, Conflict, from_learning
+from app.api.idempotency import Idempotency
+from app.api.paging import Page, by_name, cut
 from app.context import AppContext
 from app.db import tables
 from app.db.deadlocks import retry_deadlocks
 from app.db.session import Database, Transaction
-from app.http.errors import ApiError, Conflict, from_learning
-from app.http.idempotency import Idempotency
-from app.http.paging import Page, by_name, cut
 from app.ids import new_id
 from app.jobs.queue import UNFINISHED
 from app.registry import imports, publishing, router_needs

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import Query, Response
 
-from app.http.base_route import (
+from app.api.base_route import (
     Context,
     PredictScope,
     ReadScope,
@@ -17,14 +17,14 @@ from app.http.base_route import (
     response_headers,
     responses,
 )
-from app.http.direct_routes import Direct, DirectRequest, DirectRoute, JsonResponse
-from app.http.etags import IfMatch
-from app.http.json_body import parse
-from app.http.paging import PageQuery
-from app.http.request_head import refuse_encoding
-from app.http.schemas import DecisionId, RouterName
-from app.http.storage_threads import run_in_storage_thread
-from app.http.validation import BodyValidator
+from app.api.direct_routes import Direct, DirectRequest, DirectRoute, JsonResponse
+from app.api.etags import IfMatch
+from app.api.json_body import parse
+from app.api.paging import PageQuery
+from app.api.request_head import refuse_encoding
+from app.api.schemas import DecisionId, RouterName
+from app.api.storage_threads import run_in_storage_thread
+from app.api.validation import BodyValidator
 from app.routing import decisions as recorded
 from app.routing import router_versions, service
 from app.routing.decision_query import DecisionQuery

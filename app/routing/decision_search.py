@@ -17,8 +17,8 @@ from typing import Literal, TypeAlias
 from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, exists, literal, or_, select, true
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
+from app.api.paging import Page
 from app.db.tables import Decision, DecisionLabel
-from app.http.paging import Page
 from app.ids import first_id
 from app.routing.decision_content import searchable_message_id
 from app.routing.schemas import Disposition, FeedbackState

@@ -17,11 +17,11 @@ from typing import Any, Literal, TypeAlias
 import structlog
 import zstandard
 
+from app.api.errors import FileDamaged, NotReady
+from app.api.json_body import parse
+from app.api.storage_threads import run_in_storage_thread
 from app.context import AppContext
 from app.db import tables
-from app.http.errors import FileDamaged, NotReady
-from app.http.json_body import parse
-from app.http.storage_threads import run_in_storage_thread
 from app.routing.message_cipher import DamagedError, MessageCipher, UnknownKeyError
 from app.routing.schemas import KeepMessages, MessageParts, RouterPut
 from app.serving.instances import json_email

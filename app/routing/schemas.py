@@ -7,8 +7,7 @@ from typing import Annotated, ClassVar, Final, Literal, Self, TypeAlias
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
 from typing_extensions import TypeAliasType
 
-from app.datasets.schemas import EmailParts, Label
-from app.http.schemas import (
+from app.api.schemas import (
     Count,
     MaxItems,
     Name,
@@ -19,6 +18,7 @@ from app.http.schemas import (
     Timestamp,
     VersionRef,
 )
+from app.datasets.schemas import EmailParts, Label
 from app.serving.schemas import LabelExplanation, RankedLabel
 
 Destination: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=1000), OneLine]

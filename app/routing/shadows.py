@@ -16,8 +16,8 @@ import structlog
 from anyio import to_thread
 from sqlalchemy.exc import SQLAlchemyError
 
+from app.api.errors import ApiError
 from app.db.session import Database
-from app.http.errors import ApiError
 from app.metrics import SHADOW_DECISIONS
 from app.routing import service
 from app.routing.decision_content import Content, ranking_content

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from fastapi import Response
 
-from app.http.base_route import PredictScope, json_body, resource, responses
-from app.http.direct_routes import Direct, DirectRoute, JsonResponse
-from app.http.request_head import refuse_encoding
-from app.http.schemas import ModelName
-from app.http.validation import LARGE_BYTES, BodyValidator, missing_body
+from app.api.base_route import PredictScope, json_body, resource, responses
+from app.api.direct_routes import Direct, DirectRoute, JsonResponse
+from app.api.request_head import refuse_encoding
+from app.api.schemas import ModelName
+from app.api.validation import LARGE_BYTES, BodyValidator, missing_body
 from app.serving import prediction
 from app.serving.costs import run_in_prediction_thread
 from app.serving.schemas import PredictRequest, PredictResponse

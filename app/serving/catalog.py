@@ -25,8 +25,8 @@ import structlog
 from anyio import to_thread
 from sqlalchemy.exc import SQLAlchemyError
 
+from app.api.errors import NotFound, NotReady
 from app.db.session import Database, unavailable_reason
-from app.http.errors import NotFound, NotReady
 from app.serving.catalog_reading import read_snapshot, resolve
 from app.serving.snapshot import Numbers, ServedRouter, ServedVersion, Snapshot
 from app.settings import Settings

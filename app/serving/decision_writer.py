@@ -30,11 +30,11 @@ from anyio import to_thread
 from sqlalchemy import Connection, select, tuple_
 from sqlalchemy.exc import DBAPIError
 
+from app.api.errors import Conflict, NotReady
 from app.db.deadlocks import retry_deadlocks
 from app.db.failures import DatabaseStateError
 from app.db.session import DATABASE_UNAVAILABLE, Database
 from app.db.tables import Decision
-from app.http.errors import Conflict, NotReady
 from app.metrics import DECISION_GROUPS
 
 MAX_GROUP = 128

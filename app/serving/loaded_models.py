@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from app.api.errors import NotReady
 from app.db import open_sessions
-from app.http.errors import NotReady
 from app.metrics import MODEL_LOADS
 from app.serving import loaded_version
 from app.serving.loaded_version import LoadedVersion

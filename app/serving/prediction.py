@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, TypeVar
 
-from app.http.errors import from_learning
+from app.api.errors import from_learning
 from app.serving.catalog import Catalog, ServedVersion
 from app.serving.costs import run_measured
 from app.serving.explanations import explained_texts

@@ -6,8 +6,8 @@ from typing import ClassVar, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
+from app.api.schemas import Count, MaxItems, RequestModel, ResponseModel, VersionRef
 from app.datasets.schemas import EmailParts, FeatureValues, Label
-from app.http.schemas import Count, MaxItems, RequestModel, ResponseModel, VersionRef
 
 
 class Instance(RequestModel):

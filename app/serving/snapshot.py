@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from app.http.guards import Caller
+from app.api.guards import Caller
 
 Numbers: TypeAlias = frozenset[tuple[str, int]]
 """Models with numbers of their versions."""

@@ -7,10 +7,10 @@ from typing import Annotated
 from fastapi import Header, Request, Response
 from fastapi.sse import EventSourceResponse
 
-from app.http.base_route import Context, ReadScope, TrainScope, resource, response_headers, responses
-from app.http.idempotency import IdempotencyHeader, caller
-from app.http.paging import PageQuery
-from app.http.schemas import JobId
+from app.api.base_route import Context, ReadScope, TrainScope, resource, response_headers, responses
+from app.api.idempotency import IdempotencyHeader, caller
+from app.api.paging import PageQuery
+from app.api.schemas import JobId
 from app.jobs.schemas import CurvePage, JobEventPage
 from app.training import service
 from app.training.event_streams import EventStreams, parse_event_id

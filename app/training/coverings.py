@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from app.api.errors import from_learning
 from app.datasets import service as datasets
 from app.db import tables
 from app.db.session import Database
-from app.http.errors import from_learning
 from models.catalog import LearnerConfig
 from models.covering import Covering
 from models.errors import ParameterError

@@ -7,8 +7,8 @@ from typing import Annotated, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 from typing_extensions import TypeAliasType
 
-from app.http.errors import Problem
-from app.http.schemas import JsonObject, Name, NextCursor, RequestModel, ResponseModel, Timestamp
+from app.api.errors import Problem
+from app.api.schemas import JsonObject, Name, NextCursor, RequestModel, ResponseModel, Timestamp
 from app.jobs.schemas import JobPriority, JobState, Progress
 from app.registry.schemas import PartMetrics, PromoteIfBetter, PromotionOutcome, PromotionRule
 from models.catalog import FeaturesRequest, LearnerConfig

@@ -8,14 +8,14 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from app.api.errors import Invalid, NotFound, from_learning
+from app.api.idempotency import Idempotency
+from app.api.paging import Page, newest_first
 from app.context import AppContext
 from app.datasets import service as datasets
 from app.db import tables
 from app.db.session import Database, Transaction
 from app.evaluations.coverings import check_measured_covering
-from app.http.errors import Invalid, NotFound, from_learning
-from app.http.idempotency import Idempotency
-from app.http.paging import Page, newest_first
 from app.jobs import events as job_events
 from app.jobs import queue
 from app.jobs.schemas import CurvePage, CurvePoint, JobEventPage

@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
 
+from app.api.schemas import Name, NextCursor, OneLine, RequestModel, ResponseModel, Timestamp
 from app.db.outbox import Event
-from app.http.schemas import Name, NextCursor, OneLine, RequestModel, ResponseModel, Timestamp
 
 DeliveredEvent: TypeAlias = Literal[Event, "webhook.test"]
 DeliveryState: TypeAlias = Literal["pending", "delivered", "failed"]

@@ -23,10 +23,10 @@ from fastapi import FastAPI
 from pydantic_core import to_json
 from starlette.types import Message, Receive, Scope, Send
 
+from app.api.direct_routes import DirectRequest, DirectRoute
+from app.api.request_head import RequestHead
+from app.api.validation import BodyValidator
 from app.context import AppContext
-from app.http.direct_routes import DirectRequest, DirectRoute
-from app.http.request_head import RequestHead
-from app.http.validation import BodyValidator
 from app.ids import new_id
 from app.main import create_app
 from app.routing import api as routing

@@ -10,7 +10,7 @@ import pytest
 from fastapi import FastAPI
 from sqlalchemy import exc
 
-from app.http import problem_handlers
+from app.api import problem_handlers
 from app.storage import MissingFileError, StorageUnavailableError
 
 STORAGE_ERRORS = (

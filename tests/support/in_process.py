@@ -11,14 +11,14 @@ from typing import Any
 import rows
 from sqlalchemy import select
 
+from app.api.errors import job_problem
+from app.api.idempotency import Idempotency
 from app.context import AppContext
 from app.datasets import creation
 from app.datasets import service as datasets
 from app.datasets.schemas import DatasetCreate
 from app.db import tables
 from app.db.session import Database
-from app.http.errors import job_problem
-from app.http.idempotency import Idempotency
 from app.jobs.progress import CancelledError, ProgressReporter
 from app.settings import Settings
 from app.storage import LocalStorage

@@ -11,8 +11,8 @@ import rows
 from sqlalchemy import event
 from waiting import LIMIT_SECONDS, wait_for
 
+from app.api.errors import ApiError
 from app.db.session import Database
-from app.http.errors import ApiError
 
 COMMIT = "COMMIT"
 

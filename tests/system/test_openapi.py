@@ -14,11 +14,11 @@ from openapi_python_client.schema import OpenAPI as GeneratorsOpenAPI
 from pydantic import BaseModel, TypeAdapter
 from stack import Stack
 
+from app.api.openapi import ALSO_ACCEPTED, HEADERS, TAGS, to_json
 from app.batch_predictions.schemas import BatchPredictionCreate
 from app.datasets.schemas import DatasetCreate, DatasetPatch
 from app.evaluations.schemas import EvaluationCreate
 from app.experiments.schemas import ExperimentCreate
-from app.http.openapi import ALSO_ACCEPTED, HEADERS, TAGS, to_json
 from app.keys.schemas import ApiKeyCreate, ApiKeyRotate
 from app.main import create_app
 from app.registry.partial_fit_schemas import PartialFit

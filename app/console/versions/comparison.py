@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from app.api.schemas import JsonObject
 from app.evaluations.schemas import PartEvaluation
-from app.http.schemas import JsonObject
 from app.registry.schemas import ModelVersion
 from models.measures.directions import DIRECTIONS, is_better
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from app.api.errors import NotFound
+from app.api.paging import MAX_LIMIT, Page
 from app.console.versions.charts import Curve
 from app.console.versions.comparison import ComparedVersion
 from app.context import AppContext
@@ -10,8 +12,6 @@ from app.datasets.schemas import Dataset
 from app.db.session import Database
 from app.evaluations import service as evaluations
 from app.evaluations.schemas import TrainingEvaluation
-from app.http.errors import NotFound
-from app.http.paging import MAX_LIMIT, Page
 from app.registry import aliases
 from app.registry import service as registry
 from app.registry.schemas import Alias, AliasChange, ModelVersion

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
+from app.api.schemas import JsonObject, ResponseModel, Timestamp
 from app.experiments.schemas import TestAlternative
-from app.http.schemas import JsonObject, ResponseModel, Timestamp
 from app.jobs.schemas import JobState
 from models.measures.directions import Direction
 

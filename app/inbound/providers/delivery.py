@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from datetime import datetime
 
-from app.http.errors import Forbidden, NotFound, NotReady
+from app.api.errors import Forbidden, NotFound, NotReady
 
 MAX_AHEAD_SECONDS = 300.0
 """How far the clock of a provider can be ahead of ours."""

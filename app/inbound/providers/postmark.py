@@ -11,7 +11,7 @@ import binascii
 import hmac
 from collections.abc import Sequence
 
-from app.http.errors import Unauthorized
+from app.api.errors import Unauthorized
 from app.inbound.providers.delivery import Delivery, digest, not_configured
 from app.inbound.providers.json_fields import read_object, required_text
 

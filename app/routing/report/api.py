@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 from anyio import to_thread
 from fastapi import Query, Request, Response
 
-from app.http.base_route import Context, ReadScope, resource, responses
-from app.http.negotiation import negotiate
-from app.http.schemas import RouterName, TimeParameter
+from app.api.base_route import Context, ReadScope, resource, responses
+from app.api.negotiation import negotiate
+from app.api.schemas import RouterName, TimeParameter
 from app.pages.rendering import CONTENT_SECURITY_POLICY
 from app.routing.report import service
 from app.routing.report.schemas import ReportBy, RouterReport

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
-from app.http.schemas import ResponseModel, Timestamp
+from app.api.schemas import ResponseModel, Timestamp
 from app.routing.schemas import Disposition
 
 ReportBy = TypeAliasType(

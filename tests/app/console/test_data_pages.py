@@ -14,9 +14,9 @@ from httpx import Response
 from in_process_api import InProcessApi
 from stack import departments
 
+from app.api.errors import make_problem
 from app.console.sessions import COOKIE
 from app.db import tables
-from app.http.errors import make_problem
 from app.keys import service as keys
 from app.keys.schemas import ApiKeyCreate
 from app.training import service as trainings

@@ -14,6 +14,7 @@ import pytest
 from fastapi import FastAPI
 from sqlalchemy import func, select, text
 
+from app.api import problem_handlers
 from app.context import AppContext
 from app.db import schema, tables
 from app.db.failures import (
@@ -25,7 +26,6 @@ from app.db.failures import (
 )
 from app.db.session import Database, unavailable_reason
 from app.health.service import check_readiness
-from app.http import problem_handlers
 from app.ids import new_id
 
 ONLY_SQLITE = pytest.mark.parametrize("kind_of_database", ["sqlite"])

@@ -17,6 +17,7 @@ import pytest
 from overlap import overlap
 from sqlalchemy import func, select
 
+from app.api.errors import Conflict
 from app.batch_predictions import service as batch_predictions
 from app.batch_predictions.schemas import BatchPredictionCreate
 from app.context import AppContext
@@ -30,7 +31,6 @@ from app.evaluations import service as evaluations
 from app.evaluations.schemas import EvaluationCreate
 from app.experiments import service as experiments
 from app.experiments.schemas import ExperimentCreate
-from app.http.errors import Conflict
 from app.ids import new_id
 from app.registry import aliases, publishing
 from app.registry import service as registry

@@ -10,12 +10,12 @@ import rows
 from sqlalchemy import func, select
 from stack import departments
 
+from app.api.errors import Conflict, Invalid, NotFound
+from app.api.paging import Page
 from app.context import AppContext
 from app.db import tables
 from app.evaluations import service
 from app.evaluations.schemas import Evaluation, EvaluationCreate, PartEvaluation
-from app.http.errors import Conflict, Invalid, NotFound
-from app.http.paging import Page
 from app.registry import aliases
 from app.registry import service as versions
 from app.registry.schemas import AliasPut

@@ -11,6 +11,7 @@ from growth import check_linear
 from pydantic import ValidationError
 from stack import departments
 
+from app.api.errors import Conflict, Invalid, NotFound, TooLarge
 from app.context import AppContext
 from app.datasets import creation
 from app.datasets import service as datasets
@@ -18,7 +19,6 @@ from app.db.session import Database
 from app.experiments import service
 from app.experiments.configuration_names import configuration_names
 from app.experiments.schemas import ExperimentCreate
-from app.http.errors import Conflict, Invalid, NotFound, TooLarge
 
 BAYES = {"learner": {"algorithm": "naive_bayes"}}
 MISSPELLED = {"kind": "groups", "groups": [{"labels": ["billing", "shiping"]}]}

@@ -21,6 +21,8 @@ from markdown_it import MarkdownIt
 from sqlalchemy import select
 from stack import departments
 
+from app.api.errors import FileDamaged, NotAcceptable
+from app.api.negotiation import negotiate
 from app.context import AppContext
 from app.db import tables
 from app.db.session import Database
@@ -33,8 +35,6 @@ from app.experiments.report.build import build_report
 from app.experiments.report.formatting import find_test
 from app.experiments.report.schemas import ExperimentReport, FailedCell
 from app.experiments.schemas import ExperimentCreate
-from app.http.errors import FileDamaged, NotAcceptable
-from app.http.negotiation import negotiate
 from models.measures.significance import holm, paired_wald, wilcoxon_signed_rank
 
 MARKUP = """<script>alert('1')</script> & "$x_1$" | *b* =1"""

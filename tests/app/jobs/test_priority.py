@@ -8,13 +8,13 @@ from pydantic import ValidationError
 from sqlalchemy import select
 from stack import departments
 
+from app.api.paging import Page
 from app.context import AppContext
 from app.db import tables
 from app.evaluations import service as evaluations
 from app.evaluations.schemas import EvaluationCreate
 from app.experiments import service as experiments
 from app.experiments.schemas import ExperimentCreate
-from app.http.paging import Page
 from app.training import service as training
 from app.training.schemas import TrainingJobCreate
 

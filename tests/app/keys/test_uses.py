@@ -10,9 +10,9 @@ import pytest
 from catalogs import running_catalog
 from sqlalchemy import event, exc
 
+from app.api.guards import Caller
 from app.db import tables
 from app.db.session import Database
-from app.http.guards import Caller
 from app.keys import service
 from app.keys.authenticator import KeyAuthenticator
 from app.keys.schemas import ApiKeyCreate

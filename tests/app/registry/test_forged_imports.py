@@ -14,10 +14,10 @@ import pytest
 from forging import forge, mutate, nested
 from sqlalchemy import func, select
 
+from app.api.errors import Invalid
+from app.api.paging import Page
 from app.context import AppContext
 from app.db import tables
-from app.http.errors import Invalid
-from app.http.paging import Page
 from app.registry import service
 from app.registry.schemas import ModelVersion
 from models import catalog

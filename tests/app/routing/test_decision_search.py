@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from sqlalchemy import event, insert, text
 
+from app.api.paging import Page
 from app.db import tables
 from app.db.session import Database
-from app.http.paging import Page
 from app.ids import first_id
 from app.routing import decision_search
 from app.routing.decision_search import DecisionFilter, find_ids

@@ -12,9 +12,9 @@ import pytest
 from message_routing import message_routing
 from sqlalchemy import select
 
+from app.api.paging import Page
 from app.context import AppContext
 from app.db import tables
-from app.http.paging import Page
 from app.ids import new_id
 from app.routing import decisions, service, shadows
 from app.routing.decision_search import DecisionFilter

@@ -15,8 +15,8 @@ from in_process_api import InProcessApi
 from sqlalchemy import event
 from starlette.types import Message, Receive, Scope, Send
 
+from app.api.catalog_expiry import CatalogExpiry
 from app.db.session import Database
-from app.http.catalog_expiry import CatalogExpiry
 from app.registry import aliases
 from app.registry import service as registry
 from app.registry.schemas import AliasPut

@@ -13,8 +13,8 @@ from typing import cast
 import pytest
 from waiting import LIMIT_SECONDS, wait_for
 
+from app.api.errors import NotReady
 from app.db.tables import ModelVersion
-from app.http.errors import NotReady
 from app.serving import loaded_models, loaded_version
 from app.serving.loaded_models import (
     MAX_LOADING,

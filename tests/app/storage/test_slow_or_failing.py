@@ -13,7 +13,7 @@ import rows
 from in_process_api import InProcessApi
 from waiting import LIMIT_SECONDS, wait_for
 
-from app.http import storage_threads
+from app.api import storage_threads
 from app.serving import loaded_models
 from app.storage import StorageUnavailableError
 from app.storage.interface import UNAVAILABLE_ERRNOS

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from app.api.errors import Invalid
 from app.context import AppContext
 from app.db import tables
 from app.evaluations import service as evaluations
@@ -19,7 +20,6 @@ from app.experiments.folds import ALWAYS_TRAINING, assign_folds
 from app.experiments.report import service as reports
 from app.experiments.report.formatting import describe_split
 from app.experiments.schemas import ExperimentCreate
-from app.http.errors import Invalid
 from app.registry import service as versions
 from app.registry.schemas import PartMetrics
 from app.training import service

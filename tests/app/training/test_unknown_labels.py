@@ -9,6 +9,8 @@ import in_process
 import pytest
 from typer.testing import CliRunner
 
+from app.api.errors import Invalid
+from app.api.paging import Page
 from app.cli.main import cli
 from app.context import AppContext
 from app.datasets import examples
@@ -17,8 +19,6 @@ from app.evaluations import service as evaluations
 from app.evaluations.schemas import EvaluationCreate
 from app.experiments import service as experiments
 from app.experiments.schemas import ExperimentCreate
-from app.http.errors import Invalid
-from app.http.paging import Page
 from app.training import service
 from app.training.schemas import TrainingJob, TrainingJobCreate
 

@@ -7,13 +7,13 @@ from typing import Any
 import in_process
 import pytest
 
+from app.api.errors import Invalid
+from app.api.paging import Page
 from app.context import AppContext
 from app.datasets import examples
 from app.datasets import service as datasets
 from app.experiments import service as experiments
 from app.experiments.schemas import ExperimentCreate
-from app.http.errors import Invalid
-from app.http.paging import Page
 from app.registry import service as registry
 from app.training import service
 from app.training.schemas import TrainingJob, TrainingJobCreate

@@ -8,10 +8,10 @@ import pytest
 import rows
 from sqlalchemy import func, select
 
+from app.api.idempotency import NOT_IDEMPOTENT
 from app.context import AppContext
 from app.db import tables
 from app.db.session import Database
-from app.http.idempotency import NOT_IDEMPOTENT
 from app.ids import new_id
 from app.jobs import queue
 from app.maintenance import expired_rows

@@ -1,0 +1,139 @@
+"""The base of every route: dependencies, the route class, and the documented responses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Annotated, Any, TypeAlias
+
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.dependencies.utils import get_flat_params
+from fastapi.params import Query
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
+
+from app.api.errors import ERRORS, PROBLEM_JSON, Problem
+from app.api.guards import SAFE_METHODS, Scope, authorize, require
+from app.api.json_body import check_text, escape
+from app.api.query_parameters import QueryParameters
+from app.api.request_head import check_media_type, head_of, refuse_encoding
+from app.api.validation import BodyValidator
+from app.context import AppContext
+
+
+def _context(request: Request) -> AppContext:
+    context: AppContext = request.app.state.context
+    return context
+
+
+Context = Annotated[AppContext, Depends(_context)]
+
+ReadScope = Depends(require("read"))
+PredictScope = Depends(require("predict"))
+TrainScope = Depends(require("train"))
+AdminScope = Depends(require("admin"))
+
+SCOPES: Mapping[Any, Scope] = {
+    ReadScope.dependency: "read",
+    PredictScope.dependency: "predict",
+    TrainScope.dependency: "train",
+    AdminScope.dependency: "admin",
+}
+"""Scope that each guard requires."""
+
+
+Handler: TypeAlias = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+class _ValidatedRequest(Request):
+    """A request with a body that is parsed and validated already. FastAPI accepts the value as it is."""
+
+    value: Any
+
+    def __init__(self, request: Request) -> None:
+        super().__init__(request.scope, request.receive)
+
+    async def json(self) -> Any:
+        """Return the validated body."""
+        return self.value
+
+
+class StrictJSONRoute(APIRoute):
+    """A route that reads queries and JSON bodies strictly, and leaves out response fields without a value."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        options["response_model_exclude_none"] = True
+        super().__init__(path, endpoint, **options)
+
+    def get_route_handler(self) -> Handler:
+        """Return the function that handles a request."""
+        handler = self._json_handler(super().get_route_handler())
+        changes_state = not SAFE_METHODS.issuperset(self.methods or ())
+        media_types = self._media_types()
+
+        parameters = get_flat_params(self.dependant)
+        query = QueryParameters([item.alias for item in parameters if isinstance(item.field_info, Query)])
+
+        async def handle(request: Request) -> Response:
+            # An unauthorized request fails before the service checks its parameters and reads its body.
+            for dependency in self.dependencies:
+                guard = dependency.dependency
+                if guard is not None and guard in SCOPES:
+                    await authorize(request.scope, head_of(request).bearer, SCOPES[guard])
+            for name, value in request.path_params.items():
+                check_text(str(value), f"/path/{escape(name)}")  # it can be percent-encoded
+            query.check(request.query_params.multi_items())
+            if changes_state:
+                check_media_type(head_of(request), media_types)
+            return await handler(request)
+
+        return handle
+
+    def _json_handler(self, handler: Handler) -> Handler:
+        """Return a handler that parses the body strictly; the same handler if FastAPI reads no body."""
+        if self.body_field is None:
+            return handler
+        validator = BodyValidator(self.body_field.field_info.annotation)
+
+        async def strict(request: Request) -> Response:
+            refuse_encoding(head_of(request))
+            validated = _ValidatedRequest(request)
+            if body := await validated.body():
+                validated.value = await validator.read(body, _context(request).settings)
+            return await handler(validated)  # reports a missing body
+
+        return strict
+
+    def _media_types(self) -> frozenset[str]:
+        """Return the documented media types of the body; empty if the operation reads no body."""
+        documented = (self.openapi_extra or {}).get("requestBody", {}).get("content", ())
+        return frozenset(documented or (["application/json"] if self.body_field is not None else []))
+
+
+def resource(tag: str) -> APIRouter:
+    """Create the router of one resource. Its operation ids are ``<tag>_<function>``."""
+    return APIRouter(
+        prefix="/v1",
+        tags=[tag],
+        route_class=StrictJSONRoute,
+        generate_unique_id_function=lambda route: f"{tag}_{route.name}",
+        responses=responses(400, 401, 403, 408, 413, 415, 422, 429, 431, 500, 503),
+    )
+
+
+def json_body(model: type[BaseModel]) -> dict[str, Any]:
+    """Document the JSON body of an operation that reads its body itself, for ``openapi_extra``."""
+    schema = {"$ref": f"#/components/schemas/{model.__name__}"}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
+def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Document the error responses of an operation."""
+    return {
+        status: {"model": Problem, "description": ERRORS[status].description, "content": {PROBLEM_JSON: {}}}
+        for status in statuses
+    }
+
+
+def response_headers(status: int, *names: str) -> dict[int | str, dict[str, Any]]:
+    """Document headers of a successful response; ``app.api.openapi`` describes them."""
+    return {status: {"headers": {name: {} for name in names}}}

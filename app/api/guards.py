@@ -1,0 +1,136 @@
+"""The guard in front of every route: it requires an API key with the right scope.
+
+If the service listens on loopback and has never had a key, it accepts anonymous requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Protocol
+
+from anyio import to_thread
+from fastapi import Request, Security
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from pydantic import Field
+from starlette.types import Scope as AsgiScope
+from typing_extensions import TypeAliasType
+
+from app.api.errors import Forbidden, Unauthorized
+from app.api.request_head import RequestHead
+
+SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
+"""Methods of requests that change nothing."""
+
+Scope = TypeAliasType(
+    "Scope",
+    Annotated[
+        Literal["read", "predict", "train", "admin"],
+        Field(description="What a key permits; `admin` permits everything."),
+    ],
+)
+
+bearer = HTTPBearer(
+    auto_error=False,
+    scheme_name="ApiKey",
+    description="An API key, `cov_…`. Required as soon as the service has a key.",
+)
+
+
+@dataclass(frozen=True)
+class Caller:
+    """The API key of a request.
+
+    Attributes:
+        key_id: id of the key.
+        scopes: what the key permits.
+    """
+
+    key_id: str
+    scopes: Sequence[str]
+
+
+class Authenticator(Protocol):
+    """Finds out who sends a request."""
+
+    async def authenticate(self, secret: str) -> Caller | None:
+        """Return the caller with this secret, or None if the secret is unknown or expired."""
+        ...
+
+    async def allows_anonymous(self) -> bool:
+        """Return whether requests without a key are accepted."""
+        ...
+
+
+class Sessions(Protocol):
+    """Finds out who is signed in to the console."""
+
+    async def caller(self, head: RequestHead, *, changes_state: bool) -> Caller | None:
+        """Return the caller with the session of a request; None if it has no valid session.
+
+        Raises:
+            Forbidden: the request changes state and does not prove that the console sends it.
+        """
+        ...
+
+
+def require(scope: Scope) -> Callable[..., Awaitable[None]]:
+    """Return a dependency that accepts a request if its key has the scope, or ``admin``."""
+
+    async def guard(
+        request: Request,
+        credentials: Annotated[HTTPAuthorizationCredentials | None, Security(bearer)],
+    ) -> None:
+        await authorize(request.scope, credentials.credentials if credentials else None, scope)
+
+    return guard
+
+
+async def authorize(scope: AsgiScope, secret: str | None, required: Scope) -> None:
+    """Accept a request if its key has a scope, or ``admin``. A guard then accepts the request too.
+
+    Args:
+        scope: the ASGI scope of the request.
+        secret: the API key of the request; None if it has none.
+        required: the scope.
+
+    Raises:
+        Unauthorized: the key is missing, unknown or expired.
+        Forbidden: the key lacks the scope.
+        TooMany: the key exceeds a rate limit.
+        NotReady: nobody knows whether the key is valid, because the database is unavailable.
+    """
+    state: dict[str, Any] = scope["state"]
+    if state.get("authorized_scope") == required:
+        return
+    app_state = scope["app"].state
+    authenticator: Authenticator = app_state.authenticator
+    if secret is None:
+        if await authenticator.allows_anonymous():
+            state["authorized_scope"] = required
+            return
+        sessions: Sessions = app_state.console_sessions
+        caller = await sessions.caller(state["head"], changes_state=scope["method"] not in SAFE_METHODS)
+        if caller is None:
+            raise _unauthorized("this service requires an API key; send it as Authorization: Bearer cov_…")
+    else:
+        caller = await authenticator.authenticate(secret)
+        if caller is None:
+            raise _unauthorized("this API key is unknown or has expired")
+    if required not in caller.scopes and "admin" not in caller.scopes:
+        raise Forbidden(f"this API key lacks the scope {required}; it has {', '.join(caller.scopes)}")
+    if app_state.rates.counts:
+        state["release_rate_limit"] = await to_thread.run_sync(app_state.rates.acquire, caller.key_id)
+    state["key_id"] = caller.key_id
+    state["scopes"] = caller.scopes
+    state["authorized_scope"] = required
+
+
+def _unauthorized(detail: str) -> Unauthorized:
+    return Unauthorized(detail, headers={"WWW-Authenticate": "Bearer"})
+
+
+def has_scope(request: Request, scope: Scope) -> bool:
+    """Return whether a request that one guard has accepted also has another scope."""
+    scopes = getattr(request.state, "scopes", None)  # None: the request is anonymous
+    return scopes is None or scope in scopes or "admin" in scopes

@@ -1,0 +1,287 @@
+"""The middleware in front of every route: request ids, size limits, security headers, access log.
+
+It is plain ASGI, so that bodies stream through it unchanged.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+from anyio import CancelScope, to_thread
+from fastapi import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.api.access_log import AccessLog
+from app.api.errors import ApiError, BadRequest, HeadersTooLarge, NotReady, TooLarge
+from app.api.guards import Authenticator
+from app.api.protocol_errors import error_response
+from app.api.request_head import RequestHead
+from app.api.request_ids import caller_request_id, caller_trace_id
+from app.api.web_pages import WebPageFilter
+from app.ids import new_id
+from app.logs import REQUEST, RequestIds
+from app.metrics import count_request
+from app.settings import Settings
+
+if TYPE_CHECKING:  # needs an extra
+    from app.telemetry.spans import Spans
+
+_STREAMED = re.compile(r"/v1/datasets/[^/]+/content|/v1/models/[^/]+/versions")
+_UPLOADS = re.compile(_STREAMED.pattern + r"|/v1/routers/[^/]+/messages")
+_INBOUND = re.compile(r"/v1/routers/[^/]+/inbound/.+")
+
+_RESOURCES = ("/v1/", "/v2/", "/label-studio/")
+"""Paths whose responses depend on the API key."""
+
+UNCOUNTED_BYTES = 64 * 1024
+"""Each body may hold this much memory without counting, so that small requests are never refused."""
+
+
+_Header: TypeAlias = tuple[bytes, bytes]
+
+SECURITY_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Content-Security-Policy": "frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+}
+"""Headers of every response that does not set stricter ones itself."""
+
+
+def _encode(headers: Mapping[str, str]) -> Mapping[bytes, _Header]:
+    encoded = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    return {header[0]: header for header in encoded}
+
+
+_HEADERS = _encode(SECURITY_HEADERS)
+_HEADERS_OF_RESOURCES = _encode({**SECURITY_HEADERS, "Cache-Control": "no-store"})
+
+
+def body_limit(settings: Settings) -> Callable[[str], int]:
+    """Return the size limit of bodies by path. Streamed bodies have stricter limits of their own."""
+    largest = max(settings.max_upload_bytes, settings.max_artifact_bytes)
+
+    def limit(path: str) -> int:
+        if _INBOUND.fullmatch(path):
+            return settings.max_inbound_bytes
+        return largest if _UPLOADS.fullmatch(path) else settings.max_body_bytes
+
+    return limit
+
+
+class BodyBudget:
+    """Counts the bytes of request bodies that a process holds in memory.
+
+    Args:
+        limit: maximum number of bytes.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._taken = 0
+
+    def take(self, size: int) -> None:
+        """Count bytes that have arrived.
+
+        Raises:
+            HTTPException: the process holds too many. FastAPI passes on only this exception while it reads a
+                body.
+        """
+        if size and self._taken + size > self._limit:
+            raise HTTPException(
+                NotReady.status,
+                f"this process holds {self._taken:,} bytes of request bodies, and the limit is "
+                f"{self._limit:,}; try again",
+                headers={"Retry-After": "2", "Connection": "close"},
+            )
+        self._taken += size
+
+    def release(self, size: int) -> None:
+        """Release bytes when their request has ended."""
+        self._taken -= size
+
+
+def body_budget(settings: Settings) -> BodyBudget:
+    """Return the budget of a process. A body of the largest allowed size always fits."""
+    return BodyBudget(
+        max(
+            settings.max_bodies_bytes,
+            settings.max_body_bytes,
+            settings.max_message_bytes,
+            settings.max_inbound_bytes,
+        )
+    )
+
+
+class RequestMiddleware:
+    """Assigns request ids, enforces size limits and logs every response.
+
+    Args:
+        app: the wrapped application.
+        limit: returns the size limit of the body for a path, in bytes.
+        max_header_bytes: size limit of all headers, in bytes.
+        web_pages: recognizes requests of foreign web pages.
+        budget: counts the bytes of all bodies in memory.
+        access_log: logs the responses.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        limit: Callable[[str], int],
+        max_header_bytes: int,
+        web_pages: WebPageFilter,
+        budget: BodyBudget,
+        access_log: AccessLog,
+    ) -> None:
+        self._app = app
+        self._limit = limit
+        self._max_header_bytes = max_header_bytes
+        self._web_pages = web_pages
+        self._budget = budget
+        self._access_log = access_log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Process one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        state = scope.setdefault("state", {})
+        state["head"] = head = RequestHead(scope)
+        state["request_id"] = request_id = caller_request_id(head) or new_id("req")
+        started = time.perf_counter()
+        status = 0
+        path: str = scope["path"]
+        limit = self._limit(path)
+        received = counted = 0
+
+        async def receive_counted() -> Message:
+            nonlocal received, counted
+            message = await receive()
+            received += len(message.get("body", b""))
+            if received > limit:
+                # FastAPI passes on only its own exception while it reads a body.
+                raise HTTPException(TooLarge.status, str(_too_large(limit)))
+            if (
+                received > UNCOUNTED_BYTES
+                and (more := received - UNCOUNTED_BYTES - counted) > 0
+                and _STREAMED.fullmatch(path) is None
+            ):
+                self._budget.take(more)
+                counted += more
+            return message
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                # A cache must not serve a response of one API key to other clients.
+                default = _HEADERS_OF_RESOURCES if path.startswith(_RESOURCES) else _HEADERS
+                headers = _with_defaults(message.get("headers", ()), default)
+                headers.append((b"x-request-id", request_id.encode()))
+                if scope["app"].state.draining:
+                    headers = [item for item in headers if item[0] != b"connection"]
+                    headers.append((b"connection", b"close"))
+                message["headers"] = headers
+            await send(message)
+
+        ids = RequestIds(request_id, caller_trace_id(head))
+        token = REQUEST.set(ids)
+        try:
+            error = await self._reason_to_refuse(scope, head, limit)
+            if error is not None:
+                await _send_problem(path, error, request_id, send_with_headers)
+            else:
+                await self._app(scope, receive_counted, send_with_headers)
+        finally:
+            if counted:
+                self._budget.release(counted)
+            if (release := state.get("release_rate_limit")) is not None:
+                with CancelScope(shield=True):
+                    await to_thread.run_sync(release)
+            seconds = time.perf_counter() - started
+            operation = _operation(scope)
+            count_request(operation, status, seconds)
+            self._access_log.write(scope["method"], path, operation, status, seconds)
+            if (spans := scope["app"].state.spans) is not None:
+                _record_span(spans, scope["method"], operation, status, seconds, head, ids)
+            REQUEST.reset(token)
+
+    async def _reason_to_refuse(self, scope: Scope, head: RequestHead, limit: int) -> ApiError | None:
+        """Return the error if the head of a request is reason enough to refuse it."""
+        if head.n_bytes > self._max_header_bytes:
+            return HeadersTooLarge(
+                f"the head of the request is larger than the limit of {self._max_header_bytes:,} bytes"
+            )
+        if head.n_hosts != 1 and scope["http_version"] == "1.1":
+            return BadRequest("the request must have exactly one Host header")
+        error = self._web_pages.reason_to_refuse(scope["method"], head)
+        if error is not None and await _is_open(scope):
+            return error
+        return _too_large(limit) if head.content_length > limit else None
+
+
+def _record_span(
+    spans: Spans,
+    method: str,
+    operation: str,
+    status: int,
+    seconds: float,
+    head: RequestHead,
+    ids: RequestIds,
+) -> None:
+    attributes: dict[str, str | int | None] = {
+        "http.request.method": method,
+        "http.response.status_code": status,
+        "covey.request_id": ids.request_id,
+        "covey.decision_id": ids.decision_id,
+    }
+    spans.record(
+        operation,
+        time.time_ns() - int(seconds * 1e9),
+        attributes,
+        traceparent=None if ids.trace_id is None else head.get(b"traceparent"),
+        is_request=True,
+        failed=status == 0 or status >= 500,
+    )
+
+
+def _operation(scope: Scope) -> str:
+    """Return the id of the operation that has handled a request."""
+    route = scope.get("route")
+    return getattr(route, "operation_id", None) or getattr(route, "unique_id", None) or "none"
+
+
+def _with_defaults(headers: Iterable[_Header], default: Mapping[bytes, _Header]) -> list[_Header]:
+    """Return the headers of a response, and those default headers that it does not have."""
+    completed = list(headers)
+    names = {name for name, _ in completed}
+    if names.isdisjoint(default):
+        completed += default.values()
+    else:
+        completed += [header for name, header in default.items() if name not in names]
+    return completed
+
+
+async def _is_open(scope: Scope) -> bool:
+    """Whether the service accepts anonymous requests. A process that was open stays open without database."""
+    authenticator: Authenticator = scope["app"].state.authenticator
+    try:
+        return await authenticator.allows_anonymous()
+    except NotReady:
+        return True
+
+
+def _too_large(limit: int) -> TooLarge:
+    return TooLarge(f"the request's body is larger than the limit of {limit:,} bytes")
+
+
+async def _send_problem(path: str, error: ApiError, request_id: str, send: Send) -> None:
+    response = error_response(path, error.problem(request_id))
+    # The rest of the body stays unread, so the connection cannot be reused.
+    headers = [*response.raw_headers, (b"connection", b"close")]
+    await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+    await send({"type": "http.response.body", "body": response.body})

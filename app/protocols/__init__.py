@@ -1,0 +1,1 @@
+"""Protocols of other projects over the predictions and routers of the service."""

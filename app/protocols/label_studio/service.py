@@ -1,0 +1,265 @@
+"""Predicts for tasks of Label Studio, and turns annotations into feedback.
+
+A model predicts choices. A router decides on the text of a task as on a message, and records the decision.
+The same message always has the same decision, so an annotation finds the decision of its task again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from anyio import to_thread
+
+from app.api.errors import Invalid
+from app.context import AppContext
+from app.protocols.label_studio.label_config import LabelConfig, read_label_config
+from app.protocols.label_studio.schemas import (
+    Annotation,
+    AnnotationEvent,
+    LabelStudioPredictRequest,
+    LabelStudioPredictResponse,
+    Task,
+    TaskPrediction,
+)
+from app.protocols.label_studio.tasks import to_instance, to_message
+from app.routing import decisions as recorded
+from app.routing.decision_content import predicted_labels_of
+from app.routing.message_router import MessageRouter
+from app.routing.schemas import Feedback
+from app.serving import prediction
+from app.serving.catalog import Catalog, ServedVersion
+from app.serving.instances import to_documents
+from app.serving.loaded_models import LoadedModels
+from app.serving.loaded_version import LoadedVersion
+from app.serving.snapshot import version_references
+from app.serving.version_loading import load_version
+from app.settings import Settings
+from models.pipeline import Pipeline, Ranking
+
+AT_ONCE: Final = 32
+"""Tasks that a request routes at the same time. Their decisions are committed together."""
+
+
+async def find_router_version(catalog: Catalog, router: str) -> tuple[str, int | str]:
+    """Return the model of a router, and its version or the first of its versions."""
+    _, found = await catalog.find_router(router)
+    return found.config["model"], version_references(found.config)[0]
+
+
+async def load_for(
+    catalog: Catalog, loaded: LoadedModels, model: str, reference: int | str
+) -> tuple[ServedVersion, LoadedVersion]:
+    """Load the version that predicts.
+
+    Raises:
+        Invalid: it was trained on numeric features.
+        ApiError: see ``load_version``.
+    """
+    version, found = await load_version(catalog, loaded, model, reference)
+    if found.pipeline.kind_ == "features":
+        message = (
+            f"version {version.version} of {model} was trained on numeric features; Label Studio needs a "
+            "version that was trained on text or e-mail"
+        )
+        raise Invalid(message)
+    return version, found
+
+
+def version_name(model: str, version: int) -> str:
+    """Return the name of a version in Label Studio."""
+    return f"{model} {version}"
+
+
+async def predict_with_model(
+    catalog: Catalog,
+    loaded: LoadedModels,
+    model: str,
+    body: LabelStudioPredictRequest,
+    settings: Settings,
+    *,
+    n_bytes: int,
+) -> LabelStudioPredictResponse:
+    """Predict the choices of tasks with the version ``live`` of a model."""
+    version, found = await load_for(catalog, loaded, model, "live")
+    config = read_label_config(body.label_config, found.pipeline.labels_, "/label_config")
+    reads_email = found.pipeline.kind_ == "email"
+    instances = [
+        to_instance(task, config, f"/tasks/{i}", reads_email=reads_email) for i, task in enumerate(body.tasks)
+    ]
+
+    def read(pipeline: Pipeline) -> prediction.Documents:
+        return to_documents(pipeline, instances, settings)
+
+    def write(version: ServedVersion, found: LoadedVersion, ranking: Ranking) -> LabelStudioPredictResponse:
+        labels, name = found.pipeline.labels_, version_name(version.model, version.version)
+        scores = None if ranking.set_probabilities is None else ranking.set_probabilities.tolist()
+        return LabelStudioPredictResponse(
+            results=[
+                _prediction(
+                    config,
+                    _best_first([labels[number] for number in label_set], labels[best]),
+                    None if scores is None else scores[i],
+                    name,
+                )
+                for i, (label_set, (best,)) in enumerate(
+                    zip(ranking.label_sets, ranking.order.tolist(), strict=True)
+                )
+            ],
+            model_version=name,
+        )
+
+    return await prediction.rank(
+        catalog,
+        loaded,
+        model,
+        version.version,
+        read,
+        write,
+        settings,
+        n_instances=len(instances),
+        n_bytes=n_bytes,
+        top=1,
+    )
+
+
+async def predict_with_router(
+    catalog: Catalog,
+    loaded: LoadedModels,
+    message_router: MessageRouter,
+    router: str,
+    body: LabelStudioPredictRequest,
+    settings: Settings,
+) -> LabelStudioPredictResponse:
+    """Route the texts of tasks, and return the departments as choices."""
+    version, found = await load_for(catalog, loaded, *await find_router_version(catalog, router))
+    config = read_label_config(body.label_config, found.pipeline.labels_, "/label_config")
+    decisions = await _route(message_router, router, body.tasks, config, "/tasks", settings)
+    return LabelStudioPredictResponse(
+        results=[
+            _prediction(
+                config,
+                predicted_labels_of(decision),
+                decision.get("set_probability"),
+                version_name(decision["model"], decision["version"]) if "version" in decision else None,
+            )
+            for decision in decisions
+        ],
+        model_version=version_name(version.model, version.version),
+    )
+
+
+async def record_feedback(
+    ctx: AppContext,
+    catalog: Catalog,
+    loaded: LoadedModels,
+    message_router: MessageRouter,
+    router: str,
+    event: AnnotationEvent,
+) -> list[str]:
+    """Record the choices of annotations as feedback on the decisions about their tasks.
+
+    A task that the router does not know yet is routed first.
+
+    Returns:
+        The ids of the decisions; none if the annotators have skipped the tasks.
+
+    Raises:
+        Invalid: an annotation belongs to no task, or a task has no text.
+        ApiError: see ``MessageRouter.route`` and ``app.routing.decisions.give_feedback``.
+    """
+    _, found = await load_for(catalog, loaded, *await find_router_version(catalog, router))
+    config = read_label_config(event.project.label_config, found.pipeline.labels_, "/project/label_config")
+    annotations = [
+        annotation
+        for annotation in (event.annotation if isinstance(event.annotation, list) else [event.annotation])
+        if not annotation.was_cancelled
+    ]
+    tasks = [_task_of(annotation, event) for annotation in annotations]
+    decisions = await _route(message_router, router, tasks, config, "/task", ctx.settings)
+
+    def record() -> None:
+        for annotation, decision in zip(annotations, decisions, strict=True):
+            # The choices are a closed list, so a choice that the model does not know is no typing error.
+            body = Feedback(labels=_choices(annotation, config), allow_new_labels=True)
+            recorded.give_feedback(ctx.db, decision["decision_id"], body)
+
+    await to_thread.run_sync(record)
+    return [decision["decision_id"] for decision in decisions]
+
+
+async def _route(
+    message_router: MessageRouter,
+    router: str,
+    tasks: Sequence[Task],
+    config: LabelConfig,
+    pointer: str,
+    settings: Settings,
+) -> list[dict[str, Any]]:
+    messages = [
+        to_message(task, config, f"{pointer}/{i}", settings.max_message_bytes) for i, task in enumerate(tasks)
+    ]
+    decisions: list[dict[str, Any]] = []
+    for start in range(0, len(messages), AT_ONCE):
+        routed = await asyncio.gather(
+            *(
+                message_router.route(
+                    router, message.read, n_bytes=len(message.original.content), original=message.original
+                )
+                for message in messages[start : start + AT_ONCE]
+            ),
+            return_exceptions=True,  # an error must not leave the other tasks without anybody who waits
+        )
+        for decision in routed:
+            if isinstance(decision, BaseException):
+                raise decision
+            decisions.append(json.loads(decision))
+    return decisions
+
+
+def _task_of(annotation: Annotation, event: AnnotationEvent) -> Task:
+    if not isinstance(event.task, list):
+        return event.task
+    for task in event.task:
+        if task.id is not None and task.id == annotation.task:
+            return task
+    message = f"contains no task with the id {annotation.task} of an annotation"
+    raise Invalid(f"/task: {message}", errors=[("/task", message)])
+
+
+def _choices(annotation: Annotation, config: LabelConfig) -> list[str]:
+    return [
+        choice
+        for result in annotation.result
+        if result.from_name == config.from_name
+        for choice in result.value.choices
+    ]
+
+
+def _best_first(labels: Sequence[str], best: str) -> list[str]:
+    return sorted(labels, key=lambda label: label != best)
+
+
+def _prediction(
+    config: LabelConfig, labels: Sequence[str], score: float | None, model_version: str | None
+) -> TaskPrediction:
+    """Return the prediction of a task.
+
+    Args:
+        config: the labeling configuration.
+        labels: the predicted labels, best first.
+        score: probability that they are right; None if it is unknown.
+        model_version: the version that has predicted.
+    """
+    choices = config.selectable(labels)
+    if not config.several:
+        choices = choices[:1]
+    region = {
+        "from_name": config.from_name,
+        "to_name": config.to_name,
+        "type": "choices",
+        "value": {"choices": choices},
+    }
+    return TaskPrediction(result=[region] if choices else [], score=score, model_version=model_version)

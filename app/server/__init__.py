@@ -1,0 +1,1 @@
+"""The processes of the API, and the limits of their connections."""

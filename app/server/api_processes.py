@@ -1,0 +1,84 @@
+"""The API processes of one service, which share its listening socket."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import sys
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from app.server.child_process import ChildProcess
+from app.server.shared_listener import ABSENT, ConnectionCounts
+from app.settings import Settings
+
+COUNTS = "connections"
+"""Name of the file with the numbers of connections."""
+
+
+class ApiProcesses:
+    """The API processes as children of a supervisor.
+
+    Several processes share a temporary folder. It contains the numbers of their connections, so that each
+    accepts as many as the others, and their metrics, so that each returns those of all. Each running process
+    has a number. The next process with the same number continues the metrics.
+
+    Args:
+        settings: settings of the service; the processes read the same settings from the environment.
+        listener: the listening socket.
+    """
+
+    def __init__(self, settings: Settings, listener: socket.socket) -> None:
+        fd = listener.fileno()
+        command = [sys.executable, "-m", "app", "api", "--fd", str(fd)]
+        if settings.processes == 1:
+            self._folder = None
+            self.children = [ChildProcess("api", command, inherited_fds=(fd,))]
+            return
+        self._folder = tempfile.TemporaryDirectory(prefix="covey-api-")
+        # systemd-tmpfiles deletes old files from temporary folders, but skips a locked folder.
+        self._lock = os.open(self._folder.name, os.O_RDONLY)
+        fcntl.flock(self._lock, fcntl.LOCK_SH)
+        # While a process is replaced, its successor already runs.
+        free = set(range(2 * settings.processes))
+        self._counts = ConnectionCounts.create(Path(self._folder.name) / COUNTS, len(free))
+        self._free = free
+        self.children = [
+            ChildProcess(
+                f"api-{i}",
+                [*command, "--shared-dir", self._folder.name],
+                inherited_fds=(fd,),
+                numbers=self,
+            )
+            for i in range(1, settings.processes + 1)
+        ]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._folder is not None:
+            self._folder.cleanup()
+            os.close(self._lock)
+
+    def take(self) -> int:
+        """Return a number that no running process has."""
+        number = min(self._free)
+        self._free.remove(number)
+        return number
+
+    def release(self, number: int) -> None:
+        """Release the number of a process that has ended."""
+        self._counts[number] = ABSENT
+        self._free.add(number)
+
+    def all_accept(self) -> bool:
+        """Whether every process accepts connections. Always true if there is only one."""
+        return self._folder is None or all(
+            child.number is not None and self._counts[child.number] != ABSENT for child in self.children
+        )

@@ -1,0 +1,101 @@
+"""Time and memory for a JSON body grow in proportion to its size, for every operation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import pytest
+from adversarial import ALPHABETS, check_memory, check_time, factors, repeat
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import iter_route_contexts
+
+from app.api.errors import ApiError
+from app.api.json_body import parse
+from app.api.validation import BodyValidator
+from app.main import create_app
+from app.routing.schemas import MessageParts
+from app.settings import Settings
+
+SIZE = 10_000
+"""Bytes of the smallest body. The measured ones have this number and 8 times as many."""
+
+VALUES: dict[str, Callable[[int], str]] = {
+    "numbers": lambda n: f"[{','.join('1' * (n // 2))}]",
+    "a long number": lambda n: "1." + "1" * n,
+    "objects": lambda n: f"[{','.join(['{}'] * (n // 3))}]",
+    "lists": lambda n: f"[{','.join(['[]'] * (n // 3))}]",
+    "fields": lambda n: "{" + ",".join(f'"{i:x}":1' for i in range(n // 8)) + "}",
+    "texts by field": lambda n: "{" + ",".join(f'"{i:x}":""' for i in range(n // 8)) + "}",
+    "a chain": lambda n: "{" + ",".join(f'"{i:x}":"{i + 1:x}"' for i in range(n // 12)) + "}",
+    "nested lists": lambda n: "[" * 400 + ",".join(["[]"] * (n // 3)) + "]" * 400,
+    "repeated fields": lambda n: f"[{','.join(['{}'] * (n // 6))}," + '{"a":1,"a":1},' * (n // 28) + "1]",
+    "unpaired surrogates": lambda n: "[" + '"\\ud800",' * (n // 9) + "1]",
+    "escapes": lambda n: '"' + "\\u0301" * (n // 6) + '"',
+}
+
+
+def text_of(alphabet: str, size: int) -> str:
+    return json.dumps(repeat(alphabet, size // 4), ensure_ascii=False)
+
+
+TEXTS: dict[str, Callable[[int], str]] = {
+    f"text of {name}": partial(text_of, alphabet) for name, alphabet in ALPHABETS.items()
+}
+
+
+def body_types() -> dict[str, Any]:
+    """Return the schema of the body of each operation that reads JSON."""
+    types = {"routers_route_message_parts": MessageParts}
+    for context in iter_route_contexts(create_app(Settings()).routes):
+        route: Any = context.route
+        field = getattr(route, "body_field", None)
+        if field is not None:
+            types[route.unique_id] = field.field_info.annotation
+    return types
+
+
+def handle(validator: BodyValidator, body: bytes) -> None:
+    with suppress(ApiError, RequestValidationError):
+        validator.validate(parse(body))
+
+
+def handle_built(validator: BodyValidator, build: Callable[[int], bytes], size: int) -> None:
+    handle(validator, build(size))
+
+
+def body_with(before: str, value: Callable[[int], str], after: str, size: int) -> bytes:
+    return f"{before}{value(size)}{after}".encode()
+
+
+def bodies(body_type: Any, name: str) -> dict[str, Callable[[int], bytes]]:
+    """Return functions that put a value of any size into each field, and make it the body."""
+    value = {**VALUES, **TEXTS}[name]
+    fields = [field.alias or key for key, field in getattr(body_type, "model_fields", {}).items()]
+    built: dict[str, Callable[[int], bytes]] = {"": lambda n: value(n).encode()}
+    for field in fields:
+        built[field] = partial(body_with, f'{{"{field}":', value, "}")
+        built[f"{field}, in a list"] = partial(body_with, f'{{"{field}":[{{"text":', value, "}]}")
+    return built
+
+
+@factors
+@pytest.mark.parametrize("name", [*VALUES, *TEXTS])
+def test_time_grows_with_the_size_of_a_body(name: str, factor: int) -> None:
+    types = body_types()
+    assert len(types) > 10
+    for operation, body_type in types.items():
+        validator = BodyValidator(body_type)
+        for place, build in bodies(body_type, name).items():
+            check_time(f"{operation}/{place}: {name}", partial(handle_built, validator, build), SIZE * factor)
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_memory_grows_with_the_size_of_a_body(name: str) -> None:
+    for body_type in body_types().values():
+        validator = BodyValidator(body_type)
+        body = f'{{"instances":{VALUES[name](4 * SIZE)}}}'.encode()
+        check_memory(name, partial(handle_built, validator, lambda _: body), 0, len(body))  # noqa: B023
