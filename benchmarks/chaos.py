@@ -36,7 +36,7 @@ from fault_injection import Account
 from stack import Stack, departments
 from waiting import wait_for
 
-from app.parent_death import end_with_parent
+from app.server.parent_death import end_with_parent
 from benchmarks import outages
 
 KILLS = 5

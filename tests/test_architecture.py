@@ -207,7 +207,8 @@ def test_a_cycle_is_found() -> None:
 
 @pytest.mark.parametrize("package", ["app", "models"])
 def test_few_modules_stand_in_the_root_of_a_package(package: str) -> None:
-    assert len(list((ROOT / package).glob("*.py"))) <= MAX_ROOT_MODULES
+    modules = [path for path in (ROOT / package).glob("*.py") if not path.name.startswith("__")]
+    assert len(modules) <= MAX_ROOT_MODULES
 
 
 IMPORT_EACH = """
@@ -373,6 +374,23 @@ def test_services_and_workers_do_not_import_the_web_framework() -> None:
     paths += files("app/db", "app/jobs", "workers")
     web = {"fastapi", "starlette"}
     assert [where(path) for path in paths if any(i.package in web for i in imports(path))] == []
+
+
+def test_the_workers_know_no_response() -> None:
+    assert [
+        f"{where(path)} imports {imported.module}"
+        for path in files("workers")
+        for imported in imports(path)
+        if f"{imported.module}.".startswith(("app.api.", "app.console."))
+    ] == []
+
+
+def test_errors_of_services_know_no_status() -> None:
+    text = (ROOT / "app/errors.py").read_text(encoding="utf-8")
+    assert not any(
+        isinstance(node, ast.Constant) and isinstance(node.value, int) and 400 <= node.value < 600
+        for node in ast.walk(ast.parse(text))
+    )
 
 
 def test_every_resource_has_the_same_files() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app.parent_death import end_with_parent
+from app.server.parent_death import end_with_parent
 
 ROOT = Path(__file__).parents[1]
 LIMIT_SECONDS = 600

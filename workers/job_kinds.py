@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from app.api.errors import make_problem
 from app.batch_predictions.work import PredictBatch
 from app.context import AppContext
 from app.datasets.work import Ingestion
@@ -14,6 +13,7 @@ from app.db.tables import Job
 from app.evaluations.work import EvaluateVersion
 from app.experiments.work import PlanExperiment, RunCell
 from app.jobs import queue
+from app.jobs.problems import failure
 from app.jobs.progress import ProgressReporter
 from app.jobs.queue import Claim
 from app.jobs.retry import write_with_retry
@@ -146,9 +146,9 @@ def handle_loss(
         queue.requeue_lost(tx, job, reason=reason)
 
 
-OUT_OF_TIME: dict[str, Any] = make_problem(
-    500, "out_of_time", "the job took longer than the time limit of the Celery worker"
-).model_dump(exclude_none=True)
+OUT_OF_TIME: dict[str, Any] = failure(
+    "out_of_time", "the job took longer than the time limit of the Celery worker"
+)
 
 CANCELLED: dict[str, Any] = {
     "type": "urn:covey:problem:cancelled",

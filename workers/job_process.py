@@ -12,17 +12,16 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import structlog
 import threadpoolctl
 
-from app.api.errors import job_problem, make_problem
 from app.context import AppContext
 from app.db.session import DATABASE_UNAVAILABLE
+from app.jobs.problems import failure, failure_of
 from app.jobs.progress import CancelledError, ProgressReporter
 from app.jobs.queue import Claim, FinalState, LostClaimError
-from app.parent_death import set_parent_death_signal
+from app.server.parent_death import set_parent_death_signal
 from app.storage import MissingFileError
 from app.storage.interface import UNAVAILABLE_ERRNOS
 from app.telemetry.opening import open_spans
@@ -157,16 +156,16 @@ def _run(ctx: AppContext, claim: Claim) -> FinalState:
         job_kinds.cancel(ctx, claim)
         return "cancelled"
     except CoveyError as error:
-        job_kinds.fail(ctx, claim, job_problem(error))
+        job_kinds.fail(ctx, claim, failure_of(error))
     except (LostClaimError, *DATABASE_UNAVAILABLE):
         raise
     except MemoryError:
         detail = "the job needs more memory than the machine has; use fewer features, or a larger machine"
-        job_kinds.fail(ctx, claim, _problem("out_of_memory", detail))
+        job_kinds.fail(ctx, claim, failure("out_of_memory", detail))
     except MissingFileError as error:
         log.error("storage.file_missing", key=error.key)  # noqa: TRY400 - a traceback adds nothing
         detail = f"the storage does not contain the file {error.key}; restore the storage from a backup"
-        job_kinds.fail(ctx, claim, _problem("file_missing", detail))
+        job_kinds.fail(ctx, claim, failure("file_missing", detail))
     except Exception as error:
         if isinstance(error, OSError) and error.errno in UNAVAILABLE_ERRNOS:
             raise
@@ -176,11 +175,7 @@ def _run(ctx: AppContext, claim: Claim) -> FinalState:
         # A bug: a retry would only repeat it, so the job fails.
         log.exception("job.internal_error")
         detail = f"internal error; the worker's log contains the cause under {claim.job_id}"
-        job_kinds.fail(ctx, claim, _problem("internal_error", detail))
+        job_kinds.fail(ctx, claim, failure("internal_error", detail))
     else:
         return "succeeded"
     return "failed"
-
-
-def _problem(code: str, detail: str) -> dict[str, Any]:
-    return make_problem(500, code, detail).model_dump(exclude_none=True)

@@ -11,8 +11,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from app.api.errors import make_problem
 from app.jobs.memory import job_limit, memory_of
+from app.jobs.problems import failure
 from app.jobs.queue import Claim
 from app.settings import Settings
 
@@ -33,19 +33,15 @@ class Limits:
     def exceeded(self, pid: int) -> dict[str, Any] | None:
         """Return the problem if the process exceeds a limit, or None."""
         if self._seconds and time.monotonic() - self._began > self._seconds:
-            return _problem(
+            return failure(
                 "out_of_time",
                 f"the job took longer than {self._seconds:g} s; use fewer rounds or less data, "
                 "or raise COVEY_JOB_SECONDS",
             )
         if self._bytes and memory_of(pid) > self._bytes:
-            return _problem(
+            return failure(
                 "out_of_memory",
                 f"the job needed more than {self._bytes:,} bytes of memory; use fewer features or less data, "
                 "or raise COVEY_JOB_MEMORY_BYTES",
             )
         return None
-
-
-def _problem(code: str, detail: str) -> dict[str, Any]:
-    return make_problem(500, code, detail).model_dump(exclude_none=True)

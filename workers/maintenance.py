@@ -21,8 +21,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.context import AppContext
 from app.jobs.relay import Relay, relay_forever
 from app.maintenance import retention
-from app.parent_death import set_parent_death_signal
 from app.routing.report.drift_events import queue_drift_events
+from app.server.parent_death import set_parent_death_signal
 from app.server.restart_delay import RestartDelay
 from app.settings import Settings
 from app.webhooks.delivery import Deliverer

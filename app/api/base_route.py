@@ -11,7 +11,7 @@ from fastapi.params import Query
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
-from app.api.errors import ERRORS, PROBLEM_JSON, Problem
+from app.api.errors import BY_STATUS, PROBLEM_JSON, Problem
 from app.api.guards import SAFE_METHODS, Scope, authorize, require
 from app.api.json_body import check_text, escape
 from app.api.query_parameters import QueryParameters
@@ -129,7 +129,11 @@ def json_body(model: type[BaseModel]) -> dict[str, Any]:
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Document the error responses of an operation."""
     return {
-        status: {"model": Problem, "description": ERRORS[status].description, "content": {PROBLEM_JSON: {}}}
+        status: {
+            "model": Problem,
+            "description": BY_STATUS[status].description,
+            "content": {PROBLEM_JSON: {}},
+        }
         for status in statuses
     }
 

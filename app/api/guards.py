@@ -16,8 +16,9 @@ from pydantic import Field
 from starlette.types import Scope as AsgiScope
 from typing_extensions import TypeAliasType
 
-from app.api.errors import Forbidden, Unauthorized
+from app.api.errors import Unauthorized
 from app.api.request_head import RequestHead
+from app.errors import Forbidden
 
 SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
 """Methods of requests that change nothing."""

@@ -12,12 +12,12 @@ from typing import Annotated, TypeVar
 from fastapi import Depends, Header, Request
 from pydantic import BaseModel
 
-from app.api.errors import Conflict
 from app.api.schemas import OneLine
 from app.db.deadlocks import retry_deadlocks
 from app.db.session import Database, Transaction
 from app.db.tables import IdempotencyRecord
 from app.db.upsert import insert_if_absent
+from app.errors import Conflict
 
 Response = TypeVar("Response", bound=BaseModel)
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pydantic_core import from_json
 
-from app.api.errors import BadRequest, Invalid, TooLarge
+from app.errors import BadRequest, Invalid, TooLarge
 
 _NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 """Unpaired surrogates, which are no characters, and control characters other than tab and line breaks."""

@@ -15,12 +15,13 @@ from fastapi import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.access_log import AccessLog
-from app.api.errors import ApiError, BadRequest, HeadersTooLarge, NotReady, TooLarge
+from app.api.errors import HeadersTooLarge, problem_of
 from app.api.guards import Authenticator
 from app.api.protocol_errors import error_response
 from app.api.request_head import RequestHead
 from app.api.request_ids import caller_request_id, caller_trace_id
 from app.api.web_pages import WebPageFilter
+from app.errors import BadRequest, NotReady, ServiceError, TooLarge
 from app.ids import new_id
 from app.logs import REQUEST, RequestIds
 from app.metrics import count_request
@@ -92,7 +93,7 @@ class BodyBudget:
         """
         if size and self._taken + size > self._limit:
             raise HTTPException(
-                NotReady.status,
+                503,
                 f"this process holds {self._taken:,} bytes of request bodies, and the limit is "
                 f"{self._limit:,}; try again",
                 headers={"Retry-After": "2", "Connection": "close"},
@@ -164,7 +165,7 @@ class RequestMiddleware:
             received += len(message.get("body", b""))
             if received > limit:
                 # FastAPI passes on only its own exception while it reads a body.
-                raise HTTPException(TooLarge.status, str(_too_large(limit)))
+                raise HTTPException(413, str(_too_large(limit)))
             if (
                 received > UNCOUNTED_BYTES
                 and (more := received - UNCOUNTED_BYTES - counted) > 0
@@ -210,7 +211,7 @@ class RequestMiddleware:
                 _record_span(spans, scope["method"], operation, status, seconds, head, ids)
             REQUEST.reset(token)
 
-    async def _reason_to_refuse(self, scope: Scope, head: RequestHead, limit: int) -> ApiError | None:
+    async def _reason_to_refuse(self, scope: Scope, head: RequestHead, limit: int) -> ServiceError | None:
         """Return the error if the head of a request is reason enough to refuse it."""
         if head.n_bytes > self._max_header_bytes:
             return HeadersTooLarge(
@@ -279,8 +280,8 @@ def _too_large(limit: int) -> TooLarge:
     return TooLarge(f"the request's body is larger than the limit of {limit:,} bytes")
 
 
-async def _send_problem(path: str, error: ApiError, request_id: str, send: Send) -> None:
-    response = error_response(path, error.problem(request_id))
+async def _send_problem(path: str, error: ServiceError, request_id: str, send: Send) -> None:
+    response = error_response(path, problem_of(error, request_id))
     # The rest of the body stays unread, so the connection cannot be reused.
     headers = [*response.raw_headers, (b"connection", b"close")]
     await send({"type": "http.response.start", "status": response.status_code, "headers": headers})

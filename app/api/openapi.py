@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from app.api.base_route import SCOPES
 from app.api.error_places import header_name
-from app.api.errors import ERRORS
+from app.api.errors import BY_STATUS
 from app.api.schema_examples import add_examples
 from app.version import __version__
 
@@ -375,11 +375,11 @@ def _responses(method: str, operation: dict[str, Any], shared: dict[str, Any]) -
             response["headers"] = {name: {"$ref": f"#/components/headers/{name}"} for name in names}
             responses[status] = response
             continue
-        name = ERRORS[int(status)].__name__
+        name = BY_STATUS[int(status)].error.__name__
         responses[status] = {"$ref": f"#/components/responses/{name}"}
         headers = ["X-Request-ID", *([_ERROR_HEADERS[status]] if status in _ERROR_HEADERS else [])]
         shared[name] = {
-            "description": ERRORS[int(status)].description,
+            "description": BY_STATUS[int(status)].description,
             "headers": {header: {"$ref": f"#/components/headers/{header}"} for header in headers},
             "content": {"application/problem+json": {"schema": {"$ref": f"{_COMPONENTS}Problem"}}},
         }

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from sqlalchemy import Select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
-from app.api.errors import Invalid
+from app.errors import Invalid
 
 Row = TypeVar("Row")
 Item = TypeVar("Item", bound=BaseModel)

@@ -16,20 +16,7 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import compile_path
 
 from app.api.error_places import pointer
-from app.api.errors import (
-    ERRORS,
-    MAX_ERRORS,
-    ApiError,
-    Conflict,
-    DatabaseDamaged,
-    DatabaseFull,
-    DatabaseReadOnly,
-    InternalError,
-    Invalid,
-    NotReady,
-    Problem,
-    make_problem,
-)
+from app.api.errors import BY_STATUS, MAX_ERRORS, Problem, make_problem, problem_of
 from app.api.protocol_errors import error_response
 from app.db.deadlocks import is_deadlock
 from app.db.failures import (
@@ -40,6 +27,16 @@ from app.db.failures import (
 )
 from app.db.session import DATABASE_UNAVAILABLE
 from app.db.violations import find_violation
+from app.errors import (
+    Conflict,
+    DatabaseDamaged,
+    DatabaseFull,
+    DatabaseReadOnly,
+    InternalError,
+    Invalid,
+    NotReady,
+    ServiceError,
+)
 from app.storage import MissingFileError, StorageUnavailableError
 from app.storage.interface import UNAVAILABLE_ERRNOS
 
@@ -91,8 +88,8 @@ def _request_id(request: Request) -> str | None:
 
 
 async def _api_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, ApiError)  # noqa: S101 - registered for this class
-    return to_response(request, error.problem(_request_id(request)), error.headers)
+    assert isinstance(error, ServiceError)  # noqa: S101 - registered for this class
+    return to_response(request, problem_of(error, _request_id(request)), error.headers)
 
 
 async def _validation_error(request: Request, error: Exception) -> Response:
@@ -102,7 +99,7 @@ async def _validation_error(request: Request, error: Exception) -> Response:
     if len(places) > 3:
         at_least = "at least " if len(places) == MAX_ERRORS else ""
         detail += f"; and {at_least}{len(places) - 3} more"
-    return to_response(request, Invalid(detail, errors=places).problem(_request_id(request)))
+    return to_response(request, problem_of(Invalid(detail, errors=places), _request_id(request)))
 
 
 async def _http_exception(request: Request, error: Exception) -> Response:
@@ -114,7 +111,7 @@ async def _http_exception(request: Request, error: Exception) -> Response:
     elif error.status_code == 405:
         detail = f"{request.url.path} does not support {request.method}; see /docs"
         headers["Allow"] = ", ".join(_allowed(request))
-    code = ERRORS[error.status_code].default_code
+    code = BY_STATUS[error.status_code].error.default_code
     problem = make_problem(error.status_code, code, detail, request_id=_request_id(request))
     return to_response(request, problem, headers)
 
@@ -140,11 +137,11 @@ async def _database_unavailable(request: Request, error: Exception) -> Response:
     if isinstance(error, DatabaseStateError):
         problem = _FAILURES[type(error)](
             f"the database is {error.state}; the administrator must {error.remedy}",
-            headers={"Retry-After": "30"},
+            retry_after=30,
         )
     else:
-        problem = NotReady("the database is unavailable; try again", headers={"Retry-After": "2"})
-    return to_response(request, problem.problem(_request_id(request)), problem.headers)
+        problem = NotReady("the database is unavailable; try again", retry_after=2)
+    return to_response(request, problem_of(problem, _request_id(request)), problem.headers)
 
 
 async def _invalid_data(request: Request, error: Exception) -> Response:
@@ -152,7 +149,7 @@ async def _invalid_data(request: Request, error: Exception) -> Response:
     assert isinstance(error, DataError)  # noqa: S101 - registered for this class
     log.warning("request.invalid_data", reason=str(error.orig))
     refusal = Invalid("the request contains a value that the database cannot store or compare, such as NUL")
-    return to_response(request, refusal.problem(_request_id(request)))
+    return to_response(request, problem_of(refusal, _request_id(request)))
 
 
 async def _integrity_error(request: Request, error: Exception) -> Response:
@@ -177,7 +174,7 @@ async def _stale_data(request: Request, error: Exception) -> Response:
 
 
 def _conflict(request: Request, detail: str) -> Response:
-    return to_response(request, Conflict(detail, code="conflict").problem(_request_id(request)))
+    return to_response(request, problem_of(Conflict(detail, code="conflict"), _request_id(request)))
 
 
 async def _storage_unavailable(request: Request, error: Exception) -> Response:
@@ -186,9 +183,9 @@ async def _storage_unavailable(request: Request, error: Exception) -> Response:
     problem = NotReady(
         "the storage is unavailable or full; try again later",
         code="storage_unavailable",
-        headers={"Retry-After": "5"},
+        retry_after=5,
     )
-    return to_response(request, problem.problem(_request_id(request)), problem.headers)
+    return to_response(request, problem_of(problem, _request_id(request)), problem.headers)
 
 
 async def _missing_file(request: Request, error: Exception) -> Response:
@@ -197,9 +194,9 @@ async def _missing_file(request: Request, error: Exception) -> Response:
     problem = NotReady(
         "the storage does not contain a file of this resource; restore the storage from a backup",
         code="file_missing",
-        headers={"Retry-After": "60"},
+        retry_after=60,
     )
-    return to_response(request, problem.problem(_request_id(request)), problem.headers)
+    return to_response(request, problem_of(problem, _request_id(request)), problem.headers)
 
 
 async def _system_error(request: Request, error: Exception) -> Response:
@@ -217,11 +214,11 @@ async def _client_disconnected(request: Request, error: Exception) -> Response: 
 async def _internal_error(request: Request, error: Exception) -> Response:
     log.error("request.internal_error", exc_info=error)
     failure = InternalError("internal error; the service's log contains the cause under this request_id")
-    return to_response(request, failure.problem(_request_id(request)))
+    return to_response(request, problem_of(failure, _request_id(request)))
 
 
 _HANDLERS: Mapping[type[Exception], Callable[[Request, Exception], Awaitable[Response]]] = {
-    ApiError: _api_error,
+    ServiceError: _api_error,
     RequestValidationError: _validation_error,
     HTTPException: _http_exception,
     **dict.fromkeys(DATABASE_UNAVAILABLE, _database_unavailable),

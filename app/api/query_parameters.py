@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from app.api.errors import Invalid
 from app.api.json_body import check_text, escape
 from app.api.unknown_fields import describe_unknown
+from app.errors import Invalid
 
 _MAX_ERRORS = 50
 

@@ -9,7 +9,7 @@ from typing import TypeVar, TypeVarTuple
 from anyio import CapacityLimiter, fail_after, to_thread
 from anyio.lowlevel import RunVar
 
-from app.api.errors import NotReady
+from app.errors import NotReady
 
 THREADS = 16
 """Number of requests of one process that use the storage at the same time."""
@@ -45,7 +45,7 @@ async def run_in_storage_thread(
         raise NotReady(
             "the storage is slow, and too many requests wait for it; try again",
             code="storage_unavailable",
-            headers={"Retry-After": "5"},
+            retry_after=5,
         ) from error
     try:
         return await to_thread.run_sync(function, *arguments, limiter=_limiter(_threads))

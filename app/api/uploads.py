@@ -13,8 +13,8 @@ from typing import BinaryIO, TypeVar
 
 from anyio import CancelScope
 
-from app.api.errors import TooLarge
 from app.api.storage_threads import run_in_storage_thread
+from app.errors import TooLarge
 from app.storage import Storage
 
 Opened = TypeVar("Opened")

@@ -16,9 +16,10 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypeAliasType
 
-from app.api.errors import MAX_ERRORS, TooLarge
+from app.api.errors import MAX_ERRORS
 from app.api.json_body import parse
 from app.api.validation_messages import ValidationMessages
+from app.errors import TooLarge
 from app.settings import MIB, Settings
 
 MAX_VALUES: Final = 50_000

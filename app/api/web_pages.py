@@ -12,8 +12,8 @@ import ipaddress
 from functools import lru_cache
 from urllib.parse import urlsplit
 
-from app.api.errors import Forbidden
 from app.api.request_head import RequestHead
+from app.errors import Forbidden
 from app.settings import Settings
 
 

@@ -8,7 +8,6 @@ from typing import Any
 from sqlalchemy import Row, select
 from sqlalchemy.orm import Session
 
-from app.api.errors import Conflict, Invalid, NotFound
 from app.api.idempotency import Idempotency
 from app.api.paging import Page, newest_first
 from app.batch_predictions.schemas import (
@@ -21,6 +20,7 @@ from app.context import AppContext
 from app.datasets import service as datasets
 from app.db import tables
 from app.db.session import Database, Transaction
+from app.errors import Conflict, Invalid, NotFound
 from app.ids import new_id
 from app.jobs import queue
 from app.limits import service as limits

@@ -10,7 +10,6 @@ from fastapi import Path, Query, Request, Response
 from markupsafe import Markup
 
 from app.api.base_route import Context, ReadScope
-from app.api.errors import Invalid
 from app.api.guards import has_scope
 from app.api.paging import MAX_LIMIT, Page, PageQuery
 from app.api.schemas import ModelName
@@ -22,6 +21,7 @@ from app.console.versions.comparison import ComparedVersion
 from app.console.versions.evaluation import heat_map, label_table
 from app.context import AppContext
 from app.datasets import service as datasets
+from app.errors import Invalid
 from app.evaluations import service as evaluations
 from app.evaluations.schemas import Evaluation, PartEvaluation
 from app.registry import aliases

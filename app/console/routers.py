@@ -8,7 +8,6 @@ from anyio import to_thread
 from fastapi import Query, Request, Response
 
 from app.api.base_route import Context, ReadScope, TrainScope
-from app.api.errors import FileDamaged, NotFound, NotReady
 from app.api.guards import has_scope
 from app.api.paging import MAX_LIMIT, Page, PageQuery, encode_cursor
 from app.api.schemas import DecisionId, RouterName
@@ -18,6 +17,7 @@ from app.console.rendering import page
 from app.console.route import pages
 from app.context import AppContext
 from app.db.session import Database
+from app.errors import FileDamaged, NotFound, NotReady
 from app.registry import service as registry
 from app.registry.schemas import Model, ModelVersion
 from app.routing import decisions, service

@@ -16,11 +16,11 @@ from datetime import timedelta
 from anyio import to_thread
 from sqlalchemy import delete
 
-from app.api.errors import Forbidden
 from app.api.guards import Caller
 from app.api.request_head import RequestHead
 from app.db import tables
 from app.db.session import Database, database_now
+from app.errors import Forbidden
 from app.keys.authenticator import KeyAuthenticator
 from app.keys.service import digest
 

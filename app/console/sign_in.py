@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 from fastapi import Form, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.api.errors import Forbidden
 from app.api.request_head import RequestHead, check_media_type, head_of
 from app.console.rendering import page
 from app.console.route import pages
 from app.console.sessions import COOKIE, LIFETIME, ConsoleSessions, require_csrf_token
+from app.errors import Forbidden
 
 router = pages()
 

@@ -12,7 +12,6 @@ from fastapi import Header, Query, Request, Response
 from markupsafe import Markup
 
 from app.api.base_route import Context, ReadScope, TrainScope
-from app.api.errors import NotFound
 from app.api.idempotency import caller
 from app.api.paging import Page, PageQuery
 from app.api.schemas import JobId
@@ -23,6 +22,7 @@ from app.console.route import pages
 from app.console.schema_form import Field, SchemaForm
 from app.datasets import service as datasets
 from app.datasets.schemas import Dataset
+from app.errors import NotFound
 from app.experiments.report import service as reports
 from app.jobs.queue import FINISHED
 from app.jobs.schemas import CurvePoint

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fastapi import Response
 
-from app.api.errors import NotFound
 from app.console.route import pages
+from app.errors import NotFound
 
 router = pages()
 

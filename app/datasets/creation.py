@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.api.errors import from_learning
 from app.api.idempotency import Idempotency
 from app.context import AppContext
 from app.datasets import derivation, feedback, service
 from app.datasets.schemas import Dataset, DatasetCreate, Example
 from app.db import tables
 from app.db.session import Transaction
+from app.errors import from_library_error
 from app.ids import new_id
 from models.data.ingestion.label_changes import LabelChanges
 from models.data.limits import IngestLimits
@@ -40,7 +40,7 @@ def create(ctx: AppContext, body: DatasetCreate, idempotency: Idempotency) -> Da
             _check_label_tree(tree, ctx.settings.max_tree_depth)
         label_changes = _label_changes(body, tree)
     except ParameterError as error:
-        raise from_learning(error) from error
+        raise from_library_error(error) from error
     dataset_id = new_id("ds")
     # If the transaction fails, retention deletes the file.
     key = None

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from app.api.errors import Invalid
 from app.context import AppContext
 from app.datasets import service
 from app.datasets.schemas import DatasetCreate, Example
 from app.db import tables
 from app.db.session import Transaction
+from app.errors import Invalid
 from models.data.record import json_pointer, quoted
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import structlog
 
-from app.api.errors import FileDamaged
 from app.api.paging import Page, encode_cursor
 from app.context import AppContext
 from app.datasets import service
 from app.datasets.schemas import ExampleItem, ExamplePage
+from app.errors import FileDamaged
 from models.data.examples import Documents, Examples, FeatureRows
 from models.data.store import StoredExamples
 from models.errors import BadDataError

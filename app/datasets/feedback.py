@@ -9,10 +9,10 @@ from typing import Any
 
 from sqlalchemy import Row, func, select
 
-from app.api.errors import NotFound
 from app.datasets.schemas import DatasetCreate
 from app.db import tables
 from app.db.session import Database, Transaction
+from app.errors import NotFound
 
 PAGE_SIZE = 1000
 """Number of rows that are read at a time."""

@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 
 import structlog
 
-from app.api.errors import FileDamaged, NotReady
 from app.context import AppContext
 from app.datasets import feedback
 from app.datasets.feedback import SampleAnswers
@@ -22,6 +21,7 @@ from app.datasets.reading_uploads import (
     label_tree,
 )
 from app.db import tables
+from app.errors import FileDamaged, NotReady
 from app.jobs.progress import ProgressReporter
 from app.storage import MissingFileError
 from models.data.examples import SelectedBy

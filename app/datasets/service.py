@@ -10,13 +10,13 @@ from sqlalchemy import insert, select
 from sqlalchemy import update as update_rows
 from sqlalchemy.orm import Session
 
-from app.api.errors import ApiError, Conflict, Invalid, NotFound
 from app.api.paging import Page, cut, newest_first
 from app.context import AppContext
 from app.datasets.schemas import Dataset, DatasetPage, DatasetPatch, LabelItem, LabelPage
 from app.db import tables
 from app.db.deadlocks import retry_deadlocks
 from app.db.session import Database, Transaction
+from app.errors import Conflict, Invalid, NotFound, ServiceError
 from app.ids import new_id
 from app.jobs import queue
 
@@ -57,7 +57,7 @@ def attach_content(
             lock_sources(tx, dataset_id, [other] if other is not None else [])
             enqueue_ingestion(tx, row, key, encoding, key_id)
             dataset = to_response(row)
-    except ApiError:
+    except ServiceError:
         ctx.deletion.delete([key])
         raise
     if replaced_key is not None:  # content that could not be read

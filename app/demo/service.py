@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from app.parent_death import end_with_parent
+from app.server.parent_death import end_with_parent
 
 READY_PREFIX = "Covey is ready at "
 

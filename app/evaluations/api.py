@@ -9,12 +9,12 @@ from anyio import to_thread
 from fastapi import Query, Request, Response
 
 from app.api.base_route import Context, ReadScope, TrainScope, resource, response_headers, responses
-from app.api.errors import Forbidden
 from app.api.guards import has_scope
 from app.api.idempotency import IdempotencyHeader
 from app.api.paging import PageQuery
 from app.api.schemas import ModelName
 from app.api.storage_threads import run_in_storage_thread
+from app.errors import Forbidden
 from app.evaluations import service
 from app.evaluations.schemas import (
     Evaluation,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from app.api.errors import Invalid, from_learning
 from app.db import tables
+from app.errors import Invalid, from_library_error
 from models.covering import Covering
 from models.errors import ParameterError
 
@@ -36,4 +36,4 @@ def check_covering_of_version(covering: Covering, version: tables.ModelVersion) 
     try:
         covering.compile(version.description["labels"], pointer="/covering")
     except ParameterError as error:
-        raise from_learning(error) from error
+        raise from_library_error(error) from error

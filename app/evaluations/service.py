@@ -7,13 +7,13 @@ from typing import Any
 from sqlalchemy import Row, select
 from sqlalchemy.orm import defer
 
-from app.api.errors import Invalid, NotFound
 from app.api.idempotency import Idempotency
 from app.api.paging import Page, newest_first
 from app.context import AppContext
 from app.datasets import service as datasets
 from app.db import tables
 from app.db.session import Database, Transaction
+from app.errors import Invalid, NotFound
 from app.evaluations.coverings import check_covering_of_version, check_measured_covering
 from app.evaluations.schemas import (
     Evaluation,

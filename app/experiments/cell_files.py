@@ -12,8 +12,8 @@ import safetensors
 import structlog
 from safetensors import SafetensorError
 
-from app.api.errors import FileDamaged
 from app.context import AppContext
+from app.errors import FileDamaged
 from app.jobs.queue import Claim
 from models.arrays import AnyArray
 from models.data.store import StoredExamples

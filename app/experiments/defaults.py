@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.api.errors import ApiError, Invalid, from_learning
 from app.db import tables
+from app.errors import Invalid, ServiceError, from_library_error
 from app.experiments.configuration_names import configuration_names
 from app.experiments.measures import fill_in_measures
 from app.experiments.schemas import (
@@ -146,6 +146,6 @@ def _fill_in_configuration(
     return configuration.model_copy(update={"features": features, "decision": decision})
 
 
-def _with_pointer(error: ParameterError, prefix: str) -> ApiError:
+def _with_pointer(error: ParameterError, prefix: str) -> ServiceError:
     """Return the error for a client; the prefix is the JSON pointer of the configuration."""
-    return from_learning(ParameterError(str(error), prefix + error.pointer))
+    return from_library_error(ParameterError(str(error), prefix + error.pointer))

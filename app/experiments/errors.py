@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from app.api.errors import Invalid
 from app.api.paging import Page, encode_cursor
 from app.context import AppContext
+from app.errors import Invalid
 from app.experiments import cell_files, service
 from app.experiments.folds import held_out_folds
 from app.experiments.schemas import ExperimentConfusion, ExperimentCreate, ExperimentErrorPage

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.api.errors import Invalid
 from app.db import tables
+from app.errors import Invalid
 from app.experiments.schemas import ExperimentConfiguration, ExperimentCreate
 from app.training.measures import measures_of_dataset
 from models.measures.covering import COVERING_MEASURES, covering_measure

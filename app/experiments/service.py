@@ -11,13 +11,13 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.api.errors import NotFound, TooLarge
 from app.api.idempotency import Idempotency
 from app.api.paging import Page, newest_first
 from app.context import AppContext
 from app.datasets import service as datasets
 from app.db import tables
 from app.db.session import Database, Transaction
+from app.errors import NotFound, TooLarge
 from app.experiments import completion
 from app.experiments.defaults import expand_grid, fill_in_defaults, n_configurations
 from app.experiments.folds import held_out_folds

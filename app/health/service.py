@@ -8,11 +8,11 @@ from datetime import timedelta
 from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.api.errors import NotReady
 from app.context import AppContext
 from app.db import tables
 from app.db.failures import DatabaseStateError
 from app.db.session import database_now
+from app.errors import NotReady
 
 HEARTBEAT_SECONDS = 15.0
 """A worker whose last heartbeat is older does not count."""
@@ -100,8 +100,8 @@ def require_ready(ctx: AppContext, *, draining: bool) -> Readiness:
         NotReady: the service is not ready; the detail has the reasons.
     """
     if draining:
-        raise NotReady("this process is shutting down", headers={"Retry-After": "5"})
+        raise NotReady("this process is shutting down", retry_after=5)
     state = check_readiness(ctx)
     if not state.ready:
-        raise NotReady("; ".join(state.reasons), headers={"Retry-After": "5"})
+        raise NotReady("; ".join(state.reasons), retry_after=5)
     return state

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from app.api.base_route import resource
 from app.api.direct_routes import Direct, DirectRequest
-from app.api.errors import TooLarge
 from app.api.request_head import refuse_encoding
 from app.api.schemas import RouterName
 from app.api.web_pages import split
+from app.errors import TooLarge
 from app.inbound import service
 from app.inbound.providers import mailgun, postmark, sendgrid, ses, sns
 from app.inbound.providers.delivery import Delivery, Notice

@@ -8,10 +8,10 @@ from functools import partial
 import structlog
 from anyio import to_thread
 
-from app.api.errors import ApiError, Conflict, NotReady
 from app.api.idempotency import Idempotency
 from app.context import AppContext
 from app.db.session import Database
+from app.errors import Conflict, NotReady, ServiceError
 from app.inbound.providers.delivery import Delivery, Notice, digest, invalid_signature
 from app.inbound.routed_message import RoutedMessage
 from app.inbound.schemas import Receipt
@@ -41,7 +41,7 @@ async def receive(
         read: verifies the delivery; takes time, so that it runs in a thread.
 
     Raises:
-        ApiError: the delivery is refused.
+        ServiceError: the delivery is refused.
         NotReady: the message could not be routed, whatever the reason. The provider must try again.
     """
     delivery = await to_thread.run_sync(read)
@@ -64,8 +64,8 @@ async def receive(
         )
     except NotReady:
         raise
-    except ApiError as error:  # such as a router that was deleted: it can be created again
-        raise NotReady(error.detail, headers={"Retry-After": str(RETRY_SECONDS)}) from error
+    except ServiceError as error:  # such as a router that was deleted: it can be created again
+        raise NotReady(error.detail, retry_after=RETRY_SECONDS) from error
     decision = RoutedMessage.from_json(content)
     receipt = Receipt(decision_id=decision.decision_id, disposition=decision.disposition)
     return await to_thread.run_sync(partial(once.run, ctx.db, Receipt, lambda _: receipt))

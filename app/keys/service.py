@@ -9,11 +9,11 @@ from datetime import timedelta
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
-from app.api.errors import Conflict, Invalid, NotFound
 from app.api.idempotency import NOT_IDEMPOTENT, Idempotency
 from app.api.paging import Page, newest_first
 from app.db import tables
 from app.db.session import Database, Transaction
+from app.errors import Conflict, Invalid, NotFound
 from app.ids import new_id
 from app.keys.schemas import ApiKey, ApiKeyCreate, ApiKeyCreated, ApiKeyPage, ApiKeyRotate
 from app.settings import Settings

@@ -14,8 +14,8 @@ from typing import Any
 import redis
 import structlog
 
-from app.api.errors import TooMany
 from app.db import open_sessions
+from app.errors import TooMany
 from app.ids import new_id
 from app.jobs.broker import broker_url
 from app.settings import Settings

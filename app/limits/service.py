@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlalchemy import func, select
 
-from app.api.errors import TooMany
 from app.db import tables
 from app.db.session import Transaction
+from app.errors import TooMany
 from app.jobs import queue
 from app.jobs.queue import UNFINISHED
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
-from app.api.errors import Conflict, Invalid, NotFound, PreconditionFailed
 from app.api.etags import accepts
 from app.api.paging import Page, by_name, cut
 from app.db import tables
 from app.db.deadlocks import retry_deadlocks
 from app.db.session import Database, Transaction
+from app.errors import Conflict, Invalid, NotFound, PreconditionFailed
 from app.registry import alias_changes, publishing, router_needs
 from app.registry.alias_changes import Cause
 from app.registry.schemas import Alias, AliasChange, AliasHistoryPage, AliasPage, AliasPut

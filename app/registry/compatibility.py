@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from app.api.errors import Invalid
 from app.db import tables
+from app.errors import Invalid
 
 
 def check_kind(version: tables.ModelVersion, dataset: tables.Dataset, *, pointer: str) -> None:

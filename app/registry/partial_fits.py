@@ -14,10 +14,10 @@ import numpy as np
 from anyio import CapacityLimiter, to_thread
 from anyio.lowlevel import RunVar
 
-from app.api.errors import Invalid, from_learning
 from app.api.idempotency import Idempotency
 from app.context import AppContext
 from app.db.session import Transaction
+from app.errors import Invalid, from_library_error
 from app.ids import new_id
 from app.registry import service
 from app.registry.partial_fit_schemas import PartialFit
@@ -81,7 +81,7 @@ def create(
             artifact.save(pipeline, path, extra={"lineage": lineage})
             artifact.load(path)
         except ArtifactError as error:
-            raise from_learning(error) from error
+            raise from_library_error(error) from error
         stored = ctx.storage.put(f"artifacts/{new_id('req')}.covey", path)
     new = NewVersion(
         model=name,
@@ -141,4 +141,4 @@ def _learn(ctx: AppContext, parent: Pipeline, body: PartialFit) -> Pipeline:
     try:
         return partial_fit(parent, documents, [example.labels for example in body.examples], weights=weights)
     except CoveyError as error:
-        raise from_learning(error) from error
+        raise from_library_error(error) from error

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from app.api.errors import Invalid, NotFound
 from app.api.paging import Page, encode_cursor
 from app.db.session import Database
+from app.errors import Invalid, NotFound
 from app.registry.schemas import Pivot, PivotPage
 from app.serving.catalog_reading import get_version_or_404
 from app.serving.loaded_models import LoadedModels

@@ -10,13 +10,13 @@ from sqlalchemy import ColumnElement, exists, func, select
 from sqlalchemy import delete as delete_rows
 from sqlalchemy.orm import Session
 
-from app.api.errors import ApiError, Conflict, from_learning
 from app.api.idempotency import Idempotency
 from app.api.paging import Page, by_name, cut
 from app.context import AppContext
 from app.db import tables
 from app.db.deadlocks import retry_deadlocks
 from app.db.session import Database, Transaction
+from app.errors import Conflict, ServiceError, from_library_error
 from app.ids import new_id
 from app.jobs.queue import UNFINISHED
 from app.registry import imports, publishing, router_needs
@@ -161,7 +161,7 @@ def import_version(ctx: AppContext, name: str, path: Path, idempotency: Idempote
     try:
         pipeline, provenance = imports.read(path, ctx.settings)
     except ArtifactError as error:
-        raise from_learning(error) from error
+        raise from_library_error(error) from error
     stored = ctx.storage.put(f"artifacts/{new_id('req')}.covey", path)
     new = NewVersion(
         model=name,
@@ -213,7 +213,7 @@ def publish_once(
 
     try:
         version = idempotency.run(ctx.db, ModelVersion, work)
-    except ApiError:
+    except ServiceError:
         ctx.deletion.delete([new.artifact.key])
         raise
     if not published:  # a simultaneous request with this idempotency key has published another copy

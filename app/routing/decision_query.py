@@ -6,8 +6,8 @@ from typing import Annotated, Literal, TypeAlias
 
 from fastapi import Depends, Query
 
-from app.api.errors import Invalid
 from app.api.schemas import TimeParameter, VersionNumber
+from app.errors import Invalid
 from app.routing.decision_search import DecisionFilter, ReviewReason
 from app.routing.schemas import Disposition, FeedbackState
 

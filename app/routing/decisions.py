@@ -9,11 +9,11 @@ from typing import Any
 from sqlalchemy import bindparam, delete, select
 from sqlalchemy.orm import Session
 
-from app.api.errors import NotFound
 from app.api.paging import Page, encode_cursor
 from app.context import AppContext
 from app.db import tables
 from app.db.session import Database, Transaction
+from app.errors import NotFound
 from app.metrics import count_feedback
 from app.routing import kept_messages, service
 from app.routing.decision_content import predicted_labels_of

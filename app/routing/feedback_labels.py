@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.api.errors import Invalid
 from app.db import tables
+from app.errors import Invalid
 from app.routing.decision_content import predicted_labels_of
 from models.data.record import json_pointer
 

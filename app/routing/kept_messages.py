@@ -17,11 +17,11 @@ from typing import Any, Literal, TypeAlias
 import structlog
 import zstandard
 
-from app.api.errors import FileDamaged, NotReady
 from app.api.json_body import parse
 from app.api.storage_threads import run_in_storage_thread
 from app.context import AppContext
 from app.db import tables
+from app.errors import FileDamaged, NotReady
 from app.routing.message_cipher import DamagedError, MessageCipher, UnknownKeyError
 from app.routing.schemas import KeepMessages, MessageParts, RouterPut
 from app.serving.instances import json_email
@@ -178,7 +178,7 @@ def read(ctx: AppContext, decision: tables.Decision) -> OriginalMessage | None:
             "the message is encrypted with a key that this process does not have; the administrator must add "
             "the key to COVEY_ENCRYPTION_KEY",
             code="encryption_key_missing",
-            headers={"Retry-After": "60"},
+            retry_after=60,
         ) from error
     except DamagedError as error:
         raise FileDamaged(f"the message of decision {decision.id}") from error

@@ -18,8 +18,8 @@ import structlog
 from anyio import to_thread
 from pydantic_core import to_json
 
-from app.api.errors import NotFound, NotReady
 from app.context import AppContext
+from app.errors import NotFound, NotReady
 from app.logs import note_decision
 from app.metrics import FALLBACKS, count_decision
 from app.routing import canary, policies, service

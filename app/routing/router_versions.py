@@ -7,8 +7,8 @@ from contextlib import suppress
 
 from sqlalchemy.orm import Session
 
-from app.api.errors import NotFound
 from app.db.session import Database
+from app.errors import NotFound
 from app.routing import policies, service
 from app.routing.schemas import EffectiveThresholds, LabelThreshold, Router, RouterPut, VersionThresholds
 from app.serving.catalog_reading import resolve

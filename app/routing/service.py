@@ -10,13 +10,13 @@ from sqlalchemy import delete as delete_rows
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from app.api.errors import Invalid, NotFound, PreconditionFailed
 from app.api.etags import accepts
 from app.api.paging import Page, by_name
 from app.db import tables
 from app.db.deadlocks import retry_deadlocks
 from app.db.session import Database
 from app.db.upsert import upsert
+from app.errors import Invalid, NotFound, PreconditionFailed
 from app.ids import new_id
 from app.registry import service as registry
 from app.registry.router_needs import has_curves, is_calibrated

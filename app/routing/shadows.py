@@ -16,8 +16,8 @@ import structlog
 from anyio import to_thread
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.api.errors import ApiError
 from app.db.session import Database
+from app.errors import ServiceError
 from app.metrics import SHADOW_DECISIONS
 from app.routing import service
 from app.routing.decision_content import Content, ranking_content
@@ -149,7 +149,7 @@ class ShadowRecorder:
             for shadow in shadows.values():
                 agreement = "agreed" if shadow["agrees"] else "disagreed"
                 SHADOW_DECISIONS.labels(first.router.name, agreement).inc()
-        except (ApiError, CoveyError, _CannotReadMailError, OSError, SQLAlchemyError) as error:
+        except (ServiceError, CoveyError, _CannotReadMailError, OSError, SQLAlchemyError) as error:
             # The routing must not depend on the shadow version, which is for comparison only.
             _log_unavailable(group, str(error))
         except Exception:

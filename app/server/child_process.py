@@ -15,7 +15,7 @@ from typing import Protocol
 
 import structlog
 
-from app.parent_death import end_with_parent
+from app.server.parent_death import end_with_parent
 from app.server.restart_delay import RestartDelay
 
 log = structlog.get_logger()

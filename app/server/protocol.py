@@ -24,7 +24,8 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from app.api.errors import PROBLEM_JSON, ApiError, BadRequest, HeadersTooLarge, NotReady, RequestTimeout
+from app.api.errors import PROBLEM_JSON, HeadersTooLarge, RequestTimeout, problem_of, status_of
+from app.errors import BadRequest, NotReady, ServiceError
 from app.ids import new_id
 from app.server.collected_writes import CollectingTransport, WriteCollector
 from app.server.response_cycle import ResponseCycle
@@ -107,7 +108,7 @@ class HttpProtocol(HttpToolsProtocol):
         if len(self.connections) > self._limits.max_connections:
             longest = next(iter(waiting))
             if longest is self:  # all others are busy
-                self._refuse(NotReady("this process has too many connections", headers={"Retry-After": "1"}))
+                self._refuse(NotReady("this process has too many connections", retry_after=1))
             else:
                 del waiting[longest]
                 longest.transport.close()
@@ -243,7 +244,7 @@ class HttpProtocol(HttpToolsProtocol):
         else:
             self._refuse(RequestTimeout(detail))
 
-    def _refuse(self, error: ApiError) -> None:
+    def _refuse(self, error: ServiceError) -> None:
         """Close the connection. Send the error first, unless a response is in progress."""
         cycle = self.cycle
         in_progress = self._is_busy() and (
@@ -256,19 +257,19 @@ class HttpProtocol(HttpToolsProtocol):
             self.transport.write(self._problem(error))
         self.transport.close()
 
-    def _problem(self, error: ApiError) -> bytes:
+    def _problem(self, error: ServiceError) -> bytes:
         request_id = new_id("req")
-        body = error.problem(request_id).model_dump_json(exclude_none=True).encode()
+        body = problem_of(error, request_id).model_dump_json(exclude_none=True).encode()
         headers = [
             *self.server_state.default_headers,
             (b"content-type", PROBLEM_JSON.encode()),
             (b"content-length", str(len(body)).encode()),
             (b"x-request-id", request_id.encode()),
             (b"connection", b"close"),
-            *((name.lower().encode(), value.encode()) for name, value in (error.headers or {}).items()),
+            *((name.lower().encode(), value.encode()) for name, value in error.headers.items()),
         ]
         lines = b"".join(name + b": " + value + b"\r\n" for name, value in headers)
-        return STATUS_LINE[error.status] + lines + b"\r\n" + body
+        return STATUS_LINE[status_of(error)] + lines + b"\r\n" + body
 
 
 class _SkippedBodyError(Exception):

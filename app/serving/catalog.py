@@ -25,8 +25,8 @@ import structlog
 from anyio import to_thread
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.api.errors import NotFound, NotReady
 from app.db.session import Database, unavailable_reason
+from app.errors import NotFound, NotReady
 from app.serving.catalog_reading import read_snapshot, resolve
 from app.serving.snapshot import Numbers, ServedRouter, ServedVersion, Snapshot
 from app.settings import Settings
@@ -150,7 +150,7 @@ class Catalog:
                 "this process does not know what the request refers to, and the database is unavailable; "
                 "try again",
                 code="database_unavailable",
-                headers={"Retry-After": "2"},
+                retry_after=2,
             )
         return self._usable()
 
@@ -217,7 +217,7 @@ class Catalog:
                 "the database has been unavailable for so long that this process cannot know which API keys "
                 "are still valid; try again",
                 code="database_unavailable",
-                headers={"Retry-After": "5"},
+                retry_after=5,
             )
         return self._snapshot
 

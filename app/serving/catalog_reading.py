@@ -11,12 +11,12 @@ from math import inf
 from sqlalchemy import and_, select, tuple_
 from sqlalchemy.orm import Session
 
-from app.api.errors import NotFound
 from app.api.guards import Caller
 from app.db import tables
 from app.db.revisions import PARTS, Part
 from app.db.rows import snapshot as consistent_session
 from app.db.session import Database
+from app.errors import NotFound
 from app.serving.snapshot import (
     Numbers,
     ServedKey,

@@ -30,11 +30,11 @@ from anyio import to_thread
 from sqlalchemy import Connection, select, tuple_
 from sqlalchemy.exc import DBAPIError
 
-from app.api.errors import Conflict, NotReady
 from app.db.deadlocks import retry_deadlocks
 from app.db.failures import DatabaseStateError
 from app.db.session import DATABASE_UNAVAILABLE, Database
 from app.db.tables import Decision
+from app.errors import Conflict, NotReady
 from app.metrics import DECISION_GROUPS
 
 MAX_GROUP = 128
@@ -159,12 +159,12 @@ class DecisionWriter:
             SQLAlchemyError: the transaction failed.
         """
         if self._stopping:
-            raise NotReady("this process is stopping; try again", headers={"Retry-After": "1"})
+            raise NotReady("this process is stopping; try again", retry_after=1)
         size = len(row.response)
         if self._n_waiting >= self._max_waiting or self._chars_waiting + size > MAX_WAITING_CHARS:
             raise NotReady(
                 f"{self._n_waiting:,} decisions wait for the database; try again",
-                headers={"Retry-After": "2"},
+                retry_after=2,
             )
         self._n_waiting += 1
         self._chars_waiting += size

@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 from scipy.sparse import csr_array
 
-from app.api.errors import Invalid, TooLarge
 from app.datasets.schemas import EmailParts
+from app.errors import Invalid, TooLarge
 from app.serving.schemas import Instance, UnknownFeatures
 from app.settings import Settings
 from models.data.examples import FeatureRows

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from app.api.errors import NotReady
 from app.db import open_sessions
+from app.errors import NotReady
 from app.metrics import MODEL_LOADS
 from app.serving import loaded_version
 from app.serving.loaded_version import LoadedVersion
@@ -73,7 +73,7 @@ class ArtifactUnavailable(NotReady):
             f"version {version.version} of {version.model} cannot be loaded, because its artifact {reason}; "
             "restore the file from a backup, or use another version",
             code="artifact_unavailable",
-            headers={"Retry-After": "60"},
+            retry_after=60,
         )
         self.version = version
 
@@ -247,5 +247,5 @@ def _too_slow(version: VersionReference) -> NotReady:
         f"version {version.version} of {version.model} is still being loaded, because the storage is slow or "
         "many versions are requested; try again",
         code="storage_unavailable",
-        headers={"Retry-After": "5"},
+        retry_after=5,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, TypeVar
 
-from app.api.errors import from_learning
+from app.errors import from_library_error
 from app.serving.catalog import Catalog, ServedVersion
 from app.serving.costs import run_measured
 from app.serving.explanations import explained_texts
@@ -89,7 +89,7 @@ async def rank(
         top: length of the rankings; None ranks every label.
 
     Raises:
-        ApiError: see ``predict``, and what ``read`` and ``write`` raise.
+        ServiceError: see ``predict``, and what ``read`` and ``write`` raise.
     """
     version, found = await load_version(catalog, loaded, name, reference)
 
@@ -99,7 +99,7 @@ async def rank(
         try:
             ranking = _rank(pipeline, documents, settings, top, pipeline.rule_)
         except CoveyError as error:
-            raise from_learning(error) from error
+            raise from_library_error(error) from error
         return write(version, found, ranking)
 
     return await run_measured(found.ranking_cost, n_instances, n_bytes, compute)
@@ -133,7 +133,7 @@ def _predict(version: ServedVersion, found: LoadedVersion, body: PredictRequest,
         else:
             predictions = encoder.predictions(_rank(pipeline, documents, settings, body.top, rule))
     except CoveyError as error:
-        raise from_learning(error) from error
+        raise from_library_error(error) from error
     warning = b""
     if isinstance(documents, FeatureRows) and (unknown := find_unknown_features(pipeline, documents.names)):
         warning = b',"unknown_features":' + unknown.model_dump_json().encode()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from app.api.errors import from_learning
 from app.datasets import service as datasets
 from app.db import tables
 from app.db.session import Database
+from app.errors import from_library_error
 from models.catalog import LearnerConfig
 from models.covering import Covering
 from models.errors import ParameterError
@@ -57,4 +57,4 @@ def check_coverings(
         try:
             covering.check(certain, counts.keys(), pointer=pointer)
         except ParameterError as error:
-            raise from_learning(error) from error
+            raise from_library_error(error) from error

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from app.api.errors import Invalid
 from app.datasets import service as datasets
 from app.db import tables
 from app.db.session import Database
+from app.errors import Invalid
 from models.data.record import json_pointer
 from models.decisions import AutoDecision, DecisionRule
 from models.decisions.rules import CostObjective

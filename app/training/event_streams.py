@@ -24,8 +24,8 @@ from anyio import CapacityLimiter, to_thread
 from fastapi.sse import EventSourceResponse, format_sse_event
 from starlette.types import Receive, Scope, Send
 
-from app.api.errors import Invalid, TooMany
 from app.db.session import DATABASE_UNAVAILABLE, Database
+from app.errors import Invalid, TooMany
 from app.jobs import events
 from app.jobs.schemas import JobEvent
 from app.settings import Settings

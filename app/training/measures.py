@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from app.api.errors import Invalid
 from app.db import tables
+from app.errors import Invalid
 from app.registry.schemas import PromoteIfBetter
 from app.training.schemas import TrainingJobCreate
 from models.decisions import DecisionRule, needs_held_out

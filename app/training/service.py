@@ -8,13 +8,13 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.api.errors import Invalid, NotFound, from_learning
 from app.api.idempotency import Idempotency
 from app.api.paging import Page, newest_first
 from app.context import AppContext
 from app.datasets import service as datasets
 from app.db import tables
 from app.db.session import Database, Transaction
+from app.errors import Invalid, NotFound, from_library_error
 from app.evaluations.coverings import check_measured_covering
 from app.jobs import events as job_events
 from app.jobs import queue
@@ -92,7 +92,7 @@ def fill_in_defaults(body: TrainingJobCreate, dataset: tables.Dataset) -> Traini
         check_trainable(body.learner, report, given_split=isinstance(split, GivenSplit))
         decision = catalog.resolve_decision(body.learner, body.decision)
     except ParameterError as error:
-        raise from_learning(error) from error
+        raise from_library_error(error) from error
     filled = body.model_copy(
         update={
             "split": split,

@@ -8,13 +8,13 @@ from urllib.parse import urlsplit
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from app.api.errors import Conflict, Invalid, NotFound
 from app.api.idempotency import Idempotency
 from app.api.paging import Page, newest_first
 from app.context import AppContext
 from app.db import tables
 from app.db.outbox import new_delivery
 from app.db.session import Database, Transaction
+from app.errors import Conflict, Invalid, NotFound
 from app.ids import new_id
 from app.webhooks.addresses import is_public, literal_address
 from app.webhooks.schemas import (

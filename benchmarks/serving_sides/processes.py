@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx
 
-from app.parent_death import end_with_parent
+from app.server.parent_death import end_with_parent
 from benchmarks.serving_sides.wrk import LoadError
 
 ROOT = Path(__file__).parents[2]

@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 from waiting import LIMIT_SECONDS, wait_for
 
-from app.parent_death import end_with_parent
+from app.server.parent_death import end_with_parent
 
 CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "test",

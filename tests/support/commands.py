@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from waiting import LIMIT_SECONDS
 
-from app.parent_death import end_with_parent
+from app.server.parent_death import end_with_parent
 
 
 def covey(

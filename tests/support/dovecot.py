@@ -29,7 +29,7 @@ from cryptography.x509.oid import NameOID
 from required import missing
 from waiting import LIMIT_SECONDS, wait_for
 
-from app.parent_death import end_with_parent
+from app.server.parent_death import end_with_parent
 
 PASSWORD = "secret ß"  # noqa: S105 - of a server that exists only during a test
 """Password of every user."""

@@ -100,7 +100,7 @@ def proxy(target: tuple[str, int] | Path) -> Iterator[FaultProxy]:
     Args:
         target: host and port of the server, or the path of its Unix socket.
     """
-    from app.parent_death import end_with_parent
+    from app.server.parent_death import end_with_parent
 
     words = [str(target)] if isinstance(target, Path) else [target[0], str(target[1])]
     process = subprocess.Popen(

@@ -11,7 +11,6 @@ from typing import Any
 import rows
 from sqlalchemy import select
 
-from app.api.errors import job_problem
 from app.api.idempotency import Idempotency
 from app.context import AppContext
 from app.datasets import creation
@@ -19,6 +18,7 @@ from app.datasets import service as datasets
 from app.datasets.schemas import DatasetCreate
 from app.db import tables
 from app.db.session import Database
+from app.jobs.problems import failure_of
 from app.jobs.progress import CancelledError, ProgressReporter
 from app.settings import Settings
 from app.storage import LocalStorage
@@ -89,5 +89,5 @@ def run_job(ctx: AppContext, job_id: str) -> str:
     except CancelledError:
         job_kinds.cancel(ctx, claim)
     except CoveyError as error:
-        job_kinds.fail(ctx, claim, job_problem(error))
+        job_kinds.fail(ctx, claim, failure_of(error))
     return claim.kind

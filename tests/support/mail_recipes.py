@@ -12,7 +12,7 @@ from pathlib import Path
 from stack import Stack
 from waiting import LIMIT_SECONDS
 
-from app.parent_death import end_with_parent
+from app.server.parent_death import end_with_parent
 
 PAGE = Path(__file__).parents[2] / "docs" / "mail.md"
 

@@ -11,8 +11,8 @@ import rows
 from sqlalchemy import event
 from waiting import LIMIT_SECONDS, wait_for
 
-from app.api.errors import ApiError
 from app.db.session import Database
+from app.errors import ServiceError
 
 COMMIT = "COMMIT"
 
@@ -70,5 +70,5 @@ def overlap(url: str, first: Operation, second: Operation, *, hold: str = COMMIT
 def _outcome(operation: Operation, db: Database) -> Any:
     try:
         return operation(db)
-    except ApiError as error:
+    except ServiceError as error:
         return error.code

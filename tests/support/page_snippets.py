@@ -22,7 +22,7 @@ from pathlib import Path
 
 from waiting import LIMIT_SECONDS
 
-from app.parent_death import end_with_parent
+from app.server.parent_death import end_with_parent
 
 ROOT = Path(__file__).parents[2]
 

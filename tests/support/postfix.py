@@ -23,7 +23,7 @@ import production
 from required import missing
 from waiting import LIMIT_SECONDS, wait_for
 
-from app.parent_death import end_with_parent
+from app.server.parent_death import end_with_parent
 
 DOMAIN = "example.org"
 """The domain whose mail is delivered."""

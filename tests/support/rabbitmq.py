@@ -19,7 +19,7 @@ from pathlib import Path
 import production
 from waiting import LIMIT_SECONDS, wait_for
 
-from app.parent_death import end_with_parent
+from app.server.parent_death import end_with_parent
 
 SERVER = "/usr/lib/rabbitmq/bin/rabbitmq-server"
 """The program of Debian's package. The script of the same name in ``/usr/sbin`` runs a system service."""

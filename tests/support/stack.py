@@ -15,7 +15,7 @@ import holds
 import httpx
 from waiting import LIMIT_SECONDS, wait_for
 
-from app.parent_death import end_with_parent
+from app.server.parent_death import end_with_parent
 from models import catalog
 
 READY = "Covey is ready at "

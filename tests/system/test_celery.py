@@ -30,7 +30,7 @@ from stack import command_of, departments, descendants
 from waiting import LIMIT_SECONDS, wait_for
 
 from app.jobs.celery_config import celery_config
-from app.parent_death import end_with_parent
+from app.server.parent_death import end_with_parent
 from app.settings import Settings
 
 pytestmark = pytest.mark.system

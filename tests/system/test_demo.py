@@ -8,7 +8,7 @@ import sys
 import pytest
 from waiting import LIMIT_SECONDS
 
-from app.parent_death import end_with_parent
+from app.server.parent_death import end_with_parent
 
 pytestmark = pytest.mark.system
 

@@ -22,7 +22,7 @@ from stack import Stack, children, command_of, departments
 from waiting import LIMIT_SECONDS, wait_for
 
 from app.cli.listening import NOT_STARTED
-from app.parent_death import end_with_parent
+from app.server.parent_death import end_with_parent
 
 pytestmark = pytest.mark.system
 

@@ -13,7 +13,7 @@ import pytest
 from stack import children, command_of, descendants
 from waiting import LIMIT_SECONDS, wait_for
 
-from app.parent_death import end_with_parent
+from app.server.parent_death import end_with_parent
 
 pytestmark = pytest.mark.system
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from app.api.errors import NotFound
 from app.api.paging import MAX_LIMIT, Page
 from app.console.versions.charts import Curve
 from app.console.versions.comparison import ComparedVersion
@@ -10,6 +9,7 @@ from app.context import AppContext
 from app.datasets import service as datasets
 from app.datasets.schemas import Dataset
 from app.db.session import Database
+from app.errors import NotFound
 from app.evaluations import service as evaluations
 from app.evaluations.schemas import TrainingEvaluation
 from app.registry import aliases

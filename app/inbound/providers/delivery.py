@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from datetime import datetime
 
-from app.api.errors import Forbidden, NotFound, NotReady
+from app.errors import Forbidden, NotFound, NotReady
 
 MAX_AHEAD_SECONDS = 300.0
 """How far the clock of a provider can be ahead of ours."""
@@ -51,7 +51,7 @@ def not_configured(provider: str, variable: str) -> NotFound:
 
 def misconfigured(variable: str, reason: object) -> NotReady:
     """Return the error for a secret that cannot be used. The provider keeps the message and tries again."""
-    return NotReady(f"{variable} cannot be used: {reason}", headers={"Retry-After": "60"})
+    return NotReady(f"{variable} cannot be used: {reason}", retry_after=60)
 
 
 def invalid_signature(detail: str) -> Forbidden:

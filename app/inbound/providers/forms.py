@@ -9,7 +9,7 @@ from python_multipart import MultipartParser
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import parse_options_header
 
-from app.api.errors import BadRequest, Invalid
+from app.errors import BadRequest, Invalid
 
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from app.api.errors import BadRequest, Invalid
+from app.errors import BadRequest, Invalid
 
 
 def read_object(text: bytes | str) -> Mapping[str, Any]:

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 
-from app.api.errors import Forbidden
+from app.errors import Forbidden
 from app.inbound.providers.delivery import (
     Delivery,
     check_age,

@@ -11,7 +11,7 @@ import binascii
 from collections.abc import Mapping
 from typing import Any
 
-from app.api.errors import BadRequest, Invalid
+from app.errors import BadRequest, Invalid
 from app.inbound.providers.delivery import Delivery, Notice, digest
 from app.inbound.providers.json_fields import read_object, required_text
 from app.inbound.providers.sns import NOTIFICATION

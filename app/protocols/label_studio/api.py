@@ -15,12 +15,12 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 from fastapi import APIRouter, Depends, Request
 
 from app.api.direct_routes import Direct, DirectRequest
-from app.api.errors import Invalid
 from app.api.guards import authorize
 from app.api.json_body import parse
 from app.api.request_head import RequestHead, check_media_type, head_of, refuse_encoding
 from app.api.schemas import ModelName
 from app.api.validation import LARGE_BYTES, BodyValidator, missing_body
+from app.errors import Invalid
 from app.protocols.label_studio import service
 from app.protocols.label_studio.label_config import read_label_config
 from app.protocols.label_studio.schemas import (

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from xml.parsers import expat
 
-from app.api.errors import Invalid
+from app.errors import Invalid
 
 MAX_CHARS: Final = 2_000_000
 """Maximum length of a configuration."""

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from anyio import to_thread
 
-from app.api.errors import Invalid
 from app.context import AppContext
+from app.errors import Invalid
 from app.protocols.label_studio.label_config import LabelConfig, read_label_config
 from app.protocols.label_studio.schemas import (
     Annotation,
@@ -56,7 +56,7 @@ async def load_for(
 
     Raises:
         Invalid: it was trained on numeric features.
-        ApiError: see ``load_version``.
+        ServiceError: see ``load_version``.
     """
     version, found = await load_version(catalog, loaded, model, reference)
     if found.pipeline.kind_ == "features":
@@ -168,7 +168,7 @@ async def record_feedback(
 
     Raises:
         Invalid: an annotation belongs to no task, or a task has no text.
-        ApiError: see ``MessageRouter.route`` and ``app.routing.decisions.give_feedback``.
+        ServiceError: see ``MessageRouter.route`` and ``app.routing.decisions.give_feedback``.
     """
     _, found = await load_for(catalog, loaded, *await find_router_version(catalog, router))
     config = read_label_config(event.project.label_config, found.pipeline.labels_, "/project/label_config")

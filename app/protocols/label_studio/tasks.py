@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from app.api.errors import Invalid
 from app.datasets.schemas import EmailParts
+from app.errors import Invalid
 from app.protocols.label_studio.label_config import LabelConfig
 from app.protocols.label_studio.schemas import Task
 from app.routing.kept_messages import OriginalMessage

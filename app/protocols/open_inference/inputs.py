@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from scipy.sparse import csr_array
 
-from app.api.errors import Invalid, TooLarge
+from app.errors import Invalid, TooLarge
 from app.protocols.open_inference.schemas import MetadataTensor
 from app.protocols.open_inference.tensors import Tensor
 from app.serving.instances import check_products, to_documents

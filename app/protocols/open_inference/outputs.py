@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from pydantic_core import to_json
 
-from app.api.errors import Invalid
+from app.errors import Invalid
 from app.protocols.open_inference.schemas import InferenceRequest, MetadataTensor
 from app.serving.catalog import ServedVersion
 from app.serving.loaded_version import LoadedVersion

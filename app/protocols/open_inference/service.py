@@ -55,7 +55,7 @@ async def infer(
         n_bytes: size of the request.
 
     Raises:
-        ApiError: as ``app.serving.prediction.predict``, with the places of the tensors.
+        ServiceError: as ``app.serving.prediction.predict``, with the places of the tensors.
     """
     n_rows = count_rows(tensors, settings)
     wanted = wanted_outputs(request)

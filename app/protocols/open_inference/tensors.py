@@ -17,9 +17,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from app.api.errors import Invalid
 from app.api.json_body import parse
 from app.api.validation import BodyValidator, missing_body
+from app.errors import Invalid
 from app.protocols.open_inference.schemas import InferenceRequest, RequestInput
 from models.arrays import Floats
 

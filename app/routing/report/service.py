@@ -10,9 +10,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, Integer, Select, case, cast, func, literal, select, tuple_
 from sqlalchemy.orm import Session
 
-from app.api.errors import Invalid
 from app.db import tables
 from app.db.session import Database
+from app.errors import Invalid
 from app.ids import first_id
 from app.routing import service as routers
 from app.routing.report import html

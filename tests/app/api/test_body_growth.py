@@ -13,9 +13,9 @@ from adversarial import ALPHABETS, check_memory, check_time, factors, repeat
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import iter_route_contexts
 
-from app.api.errors import ApiError
 from app.api.json_body import parse
 from app.api.validation import BodyValidator
+from app.errors import ServiceError
 from app.main import create_app
 from app.routing.schemas import MessageParts
 from app.settings import Settings
@@ -59,7 +59,7 @@ def body_types() -> dict[str, Any]:
 
 
 def handle(validator: BodyValidator, body: bytes) -> None:
-    with suppress(ApiError, RequestValidationError):
+    with suppress(ServiceError, RequestValidationError):
         validator.validate(parse(body))
 
 

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from app.api import json_body
 from app.api.error_places import pointer
-from app.api.errors import MAX_ERRORS, ApiError, BadRequest, Invalid, TooLarge
+from app.api.errors import MAX_ERRORS
 from app.api.json_body import parse
 from app.api.validation import MAX_VALUES, BodyValidator
 from app.datasets.schemas import DatasetCreate
+from app.errors import BadRequest, Invalid, ServiceError, TooLarge
 from app.routing.schemas import RouterPut
 from app.serving.schemas import PredictRequest
 
@@ -136,7 +137,7 @@ def test_all_decoders_agree(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def outcome() -> object:
         try:
             return repr(parse(text.encode()))
-        except ApiError as error:
+        except ServiceError as error:
             return type(error), error.detail, error.errors
 
     fast = outcome()

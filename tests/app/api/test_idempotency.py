@@ -10,10 +10,10 @@ from pydantic import BaseModel
 from sqlalchemy import func, select
 from waiting import LIMIT_SECONDS
 
-from app.api.errors import Conflict
 from app.api.idempotency import Idempotency
 from app.db import tables
 from app.db.session import Database, Transaction
+from app.errors import Conflict
 from app.jobs import queue
 
 

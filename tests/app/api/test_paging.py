@@ -14,7 +14,6 @@ from fastapi import FastAPI
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
-from app.api.errors import Invalid
 from app.api.paging import (
     DEFAULT_LIMIT,
     MAX_LIMIT,
@@ -27,6 +26,7 @@ from app.api.paging import (
 )
 from app.db import tables
 from app.db.session import Database
+from app.errors import Invalid
 from app.ids import new_id
 
 ListPage = Callable[[Session, Page], tuple[Sequence[Any], str | None]]

@@ -15,12 +15,12 @@ import pytest
 import rows
 from stack import departments
 
-from app.api.errors import NotFound
 from app.batch_predictions import rank_examples, result_files, service
 from app.batch_predictions.schemas import BatchPrediction, BatchPredictionCreate
 from app.batch_predictions.work import PredictBatch
 from app.context import AppContext
 from app.db import tables
+from app.errors import NotFound
 from app.jobs import queue
 from app.jobs.progress import ProgressReporter
 from app.jobs.queue import LostClaimError

@@ -13,10 +13,10 @@ import pytest
 from contract import problem_of
 from in_process_api import InProcessApi, api
 
-from app.api.errors import FileDamaged, NotReady
 from app.context import AppContext
 from app.datasets.work import Ingestion
 from app.db import tables
+from app.errors import FileDamaged, NotReady
 from app.storage import MissingFileError
 from models.mail.email import Email
 from workers import job_kinds

@@ -8,10 +8,10 @@ from pathlib import Path
 import in_process
 import pytest
 
-from app.api.errors import Invalid
 from app.context import AppContext
 from app.datasets import creation
 from app.datasets.schemas import DatasetCreate
+from app.errors import Invalid
 from models.data.ingestion.ingest import ingest
 from models.data.limits import IngestLimits
 from models.errors import BadDataError

@@ -17,7 +17,6 @@ import pytest
 from overlap import overlap
 from sqlalchemy import func, select
 
-from app.api.errors import Conflict
 from app.batch_predictions import service as batch_predictions
 from app.batch_predictions.schemas import BatchPredictionCreate
 from app.context import AppContext
@@ -27,6 +26,7 @@ from app.datasets.schemas import DatasetCreate
 from app.db import tables
 from app.db.session import Database
 from app.db.upsert import insert_if_absent
+from app.errors import Conflict
 from app.evaluations import service as evaluations
 from app.evaluations.schemas import EvaluationCreate
 from app.experiments import service as experiments

@@ -10,10 +10,10 @@ import rows
 from sqlalchemy import func, select
 from stack import departments
 
-from app.api.errors import Conflict, Invalid, NotFound
 from app.api.paging import Page
 from app.context import AppContext
 from app.db import tables
+from app.errors import Conflict, Invalid, NotFound
 from app.evaluations import service
 from app.evaluations.schemas import Evaluation, EvaluationCreate, PartEvaluation
 from app.registry import aliases

@@ -11,11 +11,11 @@ from growth import check_linear
 from pydantic import ValidationError
 from stack import departments
 
-from app.api.errors import Conflict, Invalid, NotFound, TooLarge
 from app.context import AppContext
 from app.datasets import creation
 from app.datasets import service as datasets
 from app.db.session import Database
+from app.errors import Conflict, Invalid, NotFound, TooLarge
 from app.experiments import service
 from app.experiments.configuration_names import configuration_names
 from app.experiments.schemas import ExperimentCreate

@@ -21,11 +21,12 @@ from markdown_it import MarkdownIt
 from sqlalchemy import select
 from stack import departments
 
-from app.api.errors import FileDamaged, NotAcceptable
+from app.api.errors import NotAcceptable
 from app.api.negotiation import negotiate
 from app.context import AppContext
 from app.db import tables
 from app.db.session import Database
+from app.errors import FileDamaged
 from app.experiments import service
 from app.experiments.api import MEDIA_TYPES
 from app.experiments.report import csv as csv_report

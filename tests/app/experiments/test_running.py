@@ -367,8 +367,8 @@ def test_cancelling_while_the_last_cell_ends_finishes_the_experiment(ctx: AppCon
 
 
 def test_a_data_set_cannot_be_deleted_while_an_experiment_uses_it(ctx: AppContext) -> None:
-    from app.api.errors import Conflict
     from app.datasets import service as datasets
+    from app.errors import Conflict
 
     dataset = in_process.dataset(ctx, departments(60))
     experiment = start(ctx, dataset, configurations=QUICK[:1])

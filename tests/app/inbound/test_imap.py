@@ -31,7 +31,7 @@ from app.inbound.imap_rules import Action, Rules
 from app.inbound.imap_state import StateError, StateFile
 from app.inbound.imap_watcher import Watcher, WatchOptions
 from app.inbound.service_client import RouterClient
-from app.parent_death import end_with_parent
+from app.server.parent_death import end_with_parent
 
 USERS = [f"user{number}" for number in range(40)]
 numbers = itertools.count()

@@ -14,7 +14,7 @@ from decision_service import DECISION, FIELDS, DecisionService, decision_service
 from waiting import LIMIT_SECONDS
 
 from app.inbound.service_client import NotRoutedError, RouterClient
-from app.parent_death import end_with_parent
+from app.server.parent_death import end_with_parent
 
 MESSAGE = b"From: ann@example.com\nSubject: Invoice\nX-Covey-Departments: forged\n\nMy invoice is wrong.\n"
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from catalogs import running_catalog
 
-from app.api.errors import Conflict
 from app.cli import database as commands
 from app.cli.errors import CommandError
 from app.context import AppContext
 from app.db import schema, tables
 from app.db.session import Database
+from app.errors import Conflict
 from app.keys import service
 from app.keys.authenticator import KeyAuthenticator
 from app.keys.schemas import ApiKeyCreate, ApiKeyCreated

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from app.api.errors import Conflict, NotFound
 from app.api.guards import Caller
 from app.api.idempotency import Idempotency
 from app.context import AppContext
 from app.db import tables
 from app.db.session import Database
+from app.errors import Conflict, NotFound
 from app.keys import service
 from app.keys.authenticator import KeyAuthenticator
 from app.keys.schemas import ApiKeyCreate, ApiKeyCreated, ApiKeyRotate

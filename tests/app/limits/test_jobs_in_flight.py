@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import rows
 
-from app.api.errors import TooMany
 from app.db import tables
 from app.db.session import Database
+from app.errors import TooMany
 from app.jobs import queue
 from app.keys import service as keys
 from app.keys.schemas import ApiKeyCreate

@@ -12,7 +12,7 @@ import redis
 from captured_logs import captured_logs
 from waiting import LIMIT_SECONDS
 
-from app.api.errors import TooMany
+from app.errors import TooMany
 from app.limits import rates
 from app.limits.rates import RateLimiter, RedisRequiredError
 from app.settings import Settings

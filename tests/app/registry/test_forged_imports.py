@@ -14,10 +14,11 @@ import pytest
 from forging import forge, mutate, nested
 from sqlalchemy import func, select
 
-from app.api.errors import Invalid
+from app.api.errors import problem_of
 from app.api.paging import Page
 from app.context import AppContext
 from app.db import tables
+from app.errors import Invalid
 from app.registry import service
 from app.registry.schemas import ModelVersion
 from models import catalog
@@ -148,6 +149,6 @@ def test_every_mutated_manifest_is_rejected_or_can_be_read(ctx: AppContext, cont
             continue
         rejected += 1
         assert error.code == "bad_artifact", number
-        error.problem().model_dump_json().encode()
+        problem_of(error).model_dump_json().encode()
         assert stored(ctx) == before, number
     assert min(rejected, accepted) > 0

@@ -11,11 +11,11 @@ import pytest
 import rows
 from sqlalchemy import select
 
-from app.api.errors import Conflict, PreconditionFailed
 from app.api.idempotency import Idempotency
 from app.context import AppContext
 from app.db import tables
 from app.db.session import Database
+from app.errors import Conflict, PreconditionFailed
 from app.jobs import queue
 from app.jobs.queue import LostClaimError
 from app.registry import aliases, publishing

@@ -21,9 +21,9 @@ from pydantic import SecretStr
 from sqlalchemy import delete, update
 from waiting import LIMIT_SECONDS
 
-from app.api.errors import FileDamaged, NotReady
 from app.context import AppContext
 from app.db import tables
+from app.errors import FileDamaged, NotReady
 from app.maintenance import retention
 from app.routing import kept_messages
 from app.routing.kept_messages import OriginalMessage, pack, read, read_email, unpack

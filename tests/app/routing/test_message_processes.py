@@ -23,9 +23,9 @@ from waiting import LIMIT_SECONDS, wait_for
 
 from app.context import AppContext
 from app.db import tables
-from app.parent_death import end_with_parent
 from app.routing import service
 from app.routing.schemas import RouterPut
+from app.server.parent_death import end_with_parent
 from app.training import service as training
 from app.training.schemas import TrainingJobCreate
 from models.mail import read_message

@@ -17,9 +17,9 @@ from fault_proxy import FaultProxy, proxy
 from sqlalchemy import delete, event, make_url, update
 from waiting import LIMIT_SECONDS, wait_for
 
-from app.api.errors import NotFound, NotReady
 from app.db import tables
 from app.db.session import Database
+from app.errors import NotFound, NotReady
 from app.keys import service as keys
 from app.keys.authenticator import KeyAuthenticator
 from app.keys.schemas import ApiKeyCreate, ApiKeyCreated, ApiKeyRotate

@@ -21,10 +21,10 @@ from waiting import LIMIT_SECONDS, wait_for
 from app.context import AppContext
 from app.keys import service as keys
 from app.keys.schemas import ApiKeyCreate
-from app.parent_death import end_with_parent
 from app.registry import service as registry
 from app.routing import service as routing
 from app.routing.schemas import RouterPut
+from app.server.parent_death import end_with_parent
 from models import artifact
 from models.data.examples import Examples
 from models.features import TextFeatures, TextFeaturesParameters

@@ -19,10 +19,10 @@ from sqlalchemy import delete, event, select, text
 from sqlalchemy.exc import OperationalError
 from waiting import wait_for
 
-from app.api.errors import Conflict, NotReady
 from app.db import tables
 from app.db.failures import DatabaseFullError, DatabaseReadOnlyError
 from app.db.session import Database, database_now
+from app.errors import Conflict, NotReady
 from app.ids import new_id
 from app.serving import decision_writer
 from app.serving.decision_writer import DecisionRow, DecisionWriter

@@ -13,8 +13,9 @@ from typing import cast
 import pytest
 from waiting import LIMIT_SECONDS, wait_for
 
-from app.api.errors import NotReady
+from app.api.errors import status_of
 from app.db.tables import ModelVersion
+from app.errors import NotReady
 from app.serving import loaded_models, loaded_version
 from app.serving.loaded_models import (
     MAX_LOADING,
@@ -184,7 +185,7 @@ def test_a_missing_file_is_reported_until_it_exists(storage: LocalStorage, loade
 def test_a_damaged_artifact_is_reported(storage: LocalStorage) -> None:
     with pytest.raises(ArtifactUnavailable) as raised:
         LoadedModels(storage, capacity=2).get(version("a"))
-    assert (raised.value.status, raised.value.code) == (503, "artifact_unavailable")
+    assert (status_of(raised.value), raised.value.code) == (503, "artifact_unavailable")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.api.errors import TooLarge
+from app.errors import TooLarge
 from app.serving.instances import to_documents
 from app.serving.schemas import Instance
 from app.settings import Settings

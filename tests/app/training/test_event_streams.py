@@ -13,9 +13,9 @@ import rows
 from in_process_api import api
 from sqlalchemy import delete, event
 
-from app.api.errors import Invalid, TooMany
 from app.db import tables
 from app.db.session import Database
+from app.errors import Invalid, TooMany
 from app.jobs import queue
 from app.settings import Settings
 from app.training import event_streams

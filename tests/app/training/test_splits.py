@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from app.api.errors import Invalid
 from app.context import AppContext
 from app.db import tables
+from app.errors import Invalid
 from app.evaluations import service as evaluations
 from app.evaluations.schemas import EvaluationCreate
 from app.experiments import service as experiments

@@ -9,12 +9,12 @@ import in_process
 import pytest
 from typer.testing import CliRunner
 
-from app.api.errors import Invalid
 from app.api.paging import Page
 from app.cli.main import cli
 from app.context import AppContext
 from app.datasets import examples
 from app.datasets import service as datasets
+from app.errors import Invalid
 from app.evaluations import service as evaluations
 from app.evaluations.schemas import EvaluationCreate
 from app.experiments import service as experiments

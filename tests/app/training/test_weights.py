@@ -7,11 +7,11 @@ from typing import Any
 import in_process
 import pytest
 
-from app.api.errors import Invalid
 from app.api.paging import Page
 from app.context import AppContext
 from app.datasets import examples
 from app.datasets import service as datasets
+from app.errors import Invalid
 from app.experiments import service as experiments
 from app.experiments.schemas import ExperimentCreate
 from app.registry import service as registry

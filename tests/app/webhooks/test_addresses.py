@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from in_process_api import InProcessApi
 
-from app.api.errors import Invalid
 from app.api.idempotency import NOT_IDEMPOTENT
+from app.errors import Invalid
 from app.webhooks import service as webhooks
 from app.webhooks.addresses import is_public, literal_address
 from app.webhooks.schemas import WebhookCreate

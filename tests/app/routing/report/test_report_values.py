@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from decision_rows import LABELS, START, RoutedMessage, insert_decisions, insert_router, random_messages
 
-from app.api.errors import Invalid, NotFound
 from app.db import tables
 from app.db.session import Database
+from app.errors import Invalid, NotFound
 from app.routing.report import service
 from app.routing.report.schemas import Quality, ReportBy, ReportGroup, RouterReport, Share
 from models.measures.calibration import expected_calibration_error
