@@ -12,6 +12,7 @@ import fcntl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 import httpx
 import structlog
@@ -50,11 +51,11 @@ def serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
         CommandError: the address cannot be used, or the database is damaged or unavailable, or cannot be
             migrated.
     """
-    with _lock(settings.data_dir):
+    with _lock(settings.data_dir) as lock:
         _prepare_database_and_storage(settings)
-        with listen(settings) as listener, ApiProcesses(settings, listener) as api:
+        with listen(settings) as listener, ApiProcesses(settings, listener, (lock,)) as api:
             url = url_of(listener)
-            worker = ChildProcess("worker", Program.python("workers"))
+            worker = ChildProcess("worker", Program.python("workers", closed=(lock, listener)))
             children = [worker, *api.children]
             if not settings.broker_url:
                 command = broker_command(settings.data_dir)
@@ -75,8 +76,12 @@ def serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
 
 
 @contextmanager
-def _lock(data_dir: Path) -> Iterator[None]:
-    """Hold the lock of the data folder, so that only one service uses it."""
+def _lock(data_dir: Path) -> Iterator[TextIO]:
+    """Hold the lock of the data folder, so that only one service uses it.
+
+    Yields:
+        The locked file. While a process has it open, the folder is locked.
+    """
     data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     with (data_dir / "lock").open("w") as file:
         try:
@@ -85,7 +90,7 @@ def _lock(data_dir: Path) -> Iterator[None]:
             raise ServeError(
                 f"another `covey serve` runs on {data_dir}; stop it, or choose another folder with --data"
             ) from error
-        yield
+        yield file
 
 
 def _prepare_database_and_storage(settings: Settings) -> None:

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from app.server.child_process import ChildProcess
-from app.server.program import Program
+from app.server.program import Closable, Program
 from app.server.shared_listener import ABSENT, ConnectionCounts
 from app.settings import Settings
 
@@ -29,14 +29,19 @@ class ApiProcesses:
     Args:
         settings: settings of the service; the processes read the same settings from the environment.
         listener: the listening socket.
+        closed: files of the supervisor that the processes must not keep open.
     """
 
-    def __init__(self, settings: Settings, listener: socket.socket) -> None:
+    def __init__(
+        self, settings: Settings, listener: socket.socket, closed: tuple[Closable, ...] = ()
+    ) -> None:
         fd = listener.fileno()
         arguments = ["api", "--fd", str(fd)]
         if settings.processes == 1:
             self._folder = None
-            self.children = [ChildProcess("api", Program.python("app", *arguments, inherited_fds=(fd,)))]
+            self.children = [
+                ChildProcess("api", Program.python("app", *arguments, inherited_fds=(fd,), closed=closed))
+            ]
             return
         self._folder = tempfile.TemporaryDirectory(prefix="covey-api-")
         # systemd-tmpfiles deletes old files from temporary folders, but skips a locked folder.
@@ -46,7 +51,9 @@ class ApiProcesses:
         free = set(range(2 * settings.processes))
         self._counts = ConnectionCounts.create(Path(self._folder.name) / COUNTS, len(free))
         self._free = free
-        program = Program.python("app", *arguments, "--shared-dir", self._folder.name, inherited_fds=(fd,))
+        program = Program.python(
+            "app", *arguments, "--shared-dir", self._folder.name, inherited_fds=(fd,), closed=closed
+        )
         self.children = [
             ChildProcess(f"api-{i}", program, numbers=self) for i in range(1, settings.processes + 1)
         ]

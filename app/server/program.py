@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import runpy
 import signal
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Protocol
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class Closable(Protocol):
+    """A file or a socket."""
+
+    def close(self) -> None:
+        """Close it."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -23,17 +29,25 @@ class Program:
         command: the program and its arguments.
         module: the Python module whose program it is. The process then is a fork of the supervisor, which has
             imported all that the module needs. None: the process executes ``command``.
-        inherited_fds: file descriptors that the program gets, besides the standard ones.
+        inherited_fds: file descriptors that an executed program gets, besides the standard ones.
+        closed: files and sockets of the supervisor that a fork closes.
     """
 
     command: tuple[str, ...]
     module: str | None = None
     inherited_fds: tuple[int, ...] = ()
+    closed: tuple[Closable, ...] = ()
 
     @classmethod
-    def python(cls, module: str, *arguments: str, inherited_fds: tuple[int, ...] = ()) -> Program:
+    def python(
+        cls,
+        module: str,
+        *arguments: str,
+        inherited_fds: tuple[int, ...] = (),
+        closed: tuple[Closable, ...] = (),
+    ) -> Program:
         """Return the program of a Python module, for a supervisor that has imported what it needs."""
-        return cls((sys.executable, "-m", module, *arguments), module, inherited_fds)
+        return cls((sys.executable, "-m", module, *arguments), module, inherited_fds, closed)
 
     def installed(self) -> Program:
         """Return the program as it is installed now, which a fork of the supervisor need not be."""
@@ -53,21 +67,12 @@ class Program:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(2, 1)
-        inherited = {*self.inherited_fds, *fds}
         command = [*self.command, *options]
         if self.module is None:
-            for fd in inherited:
+            for fd in (*self.inherited_fds, *fds):
                 os.set_inheritable(fd, True)
             os.execvp(command[0], command)  # noqa: S606
-        _close_all_but({0, 1, 2, *inherited})
-        gc.enable()
+        for file in self.closed:
+            file.close()
         sys.argv = command[2:]
         runpy.run_module(self.module, run_name="__main__", alter_sys=True)
-
-
-def _close_all_but(kept: set[int]) -> None:
-    """Close file descriptors, as the execution of another program would do."""
-    for fd in [int(entry.name) for entry in Path("/dev/fd").iterdir()]:
-        if fd not in kept:
-            with suppress(OSError):  # that of the list itself
-                os.close(fd)
