@@ -39,8 +39,8 @@ from app.routing.schemas import Decision, RouterPut
 from app.routing.scoring import ScoredMessage, reads_mail, score
 from app.routing.shadows import ShadowMessage, ShadowRecorder
 from app.serving.catalog import Catalog, ServedRouter, ServedVersion, Snapshot
-from app.serving.costs import CostEstimate, run_in_prediction_thread, run_measured
 from app.serving.decision_writer import DecisionWriter
+from app.serving.latency_estimate import CostEstimate, run_in_prediction_thread, run_measured
 from app.serving.loaded_models import ArtifactUnavailable, LoadedModels, VersionReference
 from app.serving.loaded_version import LoadedVersion, RouterRule
 from app.serving.version_loading import load_version

@@ -26,7 +26,7 @@ from app.routing.policies import router_rule
 from app.routing.schemas import RouterPut
 from app.routing.scoring import reads_mail, to_documents
 from app.serving.catalog import Catalog
-from app.serving.costs import CostEstimate, run_measured
+from app.serving.latency_estimate import CostEstimate, run_measured
 from app.serving.loaded_models import LoadedModels
 from app.serving.loaded_version import LoadedVersion
 from app.serving.snapshot import ServedRouter

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy.sparse import csr_array
 
-from app.serving.costs import CostEstimate
+from app.serving.latency_estimate import CostEstimate
 from app.serving.serialisation import ResponseEncoder
 from app.serving.snapshot import ServedRouter
 from models import artifact

@@ -7,9 +7,9 @@ from typing import TypeAlias, TypeVar
 
 from app.errors import from_library_error
 from app.serving.catalog import Catalog, ServedVersion
-from app.serving.costs import run_measured
 from app.serving.explanations import explained_texts
 from app.serving.instances import find_unknown_features, to_documents
+from app.serving.latency_estimate import run_measured
 from app.serving.loaded_models import LoadedModels
 from app.serving.loaded_version import LoadedVersion
 from app.serving.schemas import PredictRequest

@@ -13,7 +13,7 @@ import pytest
 from small_models import ALGORITHMS, fitted
 
 from app.serving import loaded_version
-from app.serving.costs import CostEstimate
+from app.serving.latency_estimate import CostEstimate
 from models import artifact
 from models.data.examples import FeatureRows, Kind
 from models.mail import MailDocument, read_message

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.serving.costs import LOOP_SECONDS, CostEstimate
+from app.serving.latency_estimate import LOOP_SECONDS, CostEstimate
 
 KB = 1024
 
