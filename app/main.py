@@ -47,11 +47,11 @@ from app.routing.report import api as routing_report
 from app.routing.schemas import MessageParts
 from app.routing.shadows import ShadowRecorder
 from app.serving import api as predictions
-from app.serving.catalog import Catalog
 from app.serving.decision_writer import DecisionWriter
 from app.serving.loaded_models import LoadedModels
 from app.serving.preloading import Preloader
 from app.serving.schemas import PredictRequest
+from app.serving.state import Catalog
 from app.settings import Settings, get_settings
 from app.telemetry.opening import open_spans
 from app.training import api as training

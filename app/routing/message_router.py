@@ -38,11 +38,11 @@ from app.routing.review_sample import is_sampled
 from app.routing.schemas import Decision, RouterPut
 from app.routing.scoring import ScoredMessage, reads_mail, score
 from app.routing.shadows import ShadowMessage, ShadowRecorder
-from app.serving.catalog import Catalog, ServedRouter, ServedVersion, Snapshot
 from app.serving.decision_writer import DecisionWriter
 from app.serving.latency_estimate import CostEstimate, run_in_prediction_thread, run_measured
 from app.serving.loaded_models import ArtifactUnavailable, LoadedModels, VersionReference
 from app.serving.loaded_version import LoadedVersion, RouterRule
+from app.serving.state import Catalog, ServedRouter, ServedVersion, Snapshot
 from app.serving.version_loading import load_version
 from app.storage import StorageUnavailableError
 from models.errors import CoveyError

@@ -25,11 +25,11 @@ from app.routing.decision_rules import best_labels, set_probability
 from app.routing.policies import router_rule
 from app.routing.schemas import RouterPut
 from app.routing.scoring import reads_mail, to_documents
-from app.serving.catalog import Catalog
 from app.serving.latency_estimate import CostEstimate, run_measured
 from app.serving.loaded_models import LoadedModels
 from app.serving.loaded_version import LoadedVersion
 from app.serving.snapshot import ServedRouter
+from app.serving.state import Catalog
 from app.serving.version_loading import load_version
 from models.errors import CoveyError
 from models.mail import MailDocument

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias, TypeVar
 
 from app.errors import from_library_error
-from app.serving.catalog import Catalog, ServedVersion
 from app.serving.explanations import explained_texts
 from app.serving.instances import find_unknown_features, to_documents
 from app.serving.latency_estimate import run_measured
 from app.serving.loaded_models import LoadedModels
 from app.serving.loaded_version import LoadedVersion
 from app.serving.schemas import PredictRequest
+from app.serving.state import Catalog, ServedVersion
 from app.serving.version_loading import load_version
 from app.settings import Settings
 from models.data.examples import FeatureRows

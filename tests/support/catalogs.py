@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from waiting import LIMIT_SECONDS
 
 from app.db.session import Database
-from app.serving.catalog import Catalog, Snapshot
+from app.serving.state import Catalog, Snapshot
 from app.settings import Settings
 
 

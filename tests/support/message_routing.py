@@ -12,9 +12,9 @@ from app.context import AppContext
 from app.routing.message_router import MessageRouter
 from app.routing.schemas import Decision
 from app.routing.shadows import ShadowRecorder
-from app.serving.catalog import Catalog
 from app.serving.decision_writer import DecisionWriter
 from app.serving.loaded_models import LoadedModels
+from app.serving.state import Catalog
 from models.mail import MailDocument
 
 

@@ -15,8 +15,8 @@ from pydantic_core import to_json
 
 from app.errors import Invalid
 from app.protocols.open_inference.schemas import InferenceRequest, MetadataTensor
-from app.serving.catalog import ServedVersion
 from app.serving.loaded_version import LoadedVersion
+from app.serving.state import ServedVersion
 from models.arrays import Floats
 from models.pipeline import Pipeline, Ranking
 

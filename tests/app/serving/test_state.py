@@ -28,11 +28,10 @@ from app.registry import aliases
 from app.registry.schemas import AliasPut
 from app.routing import service as routing
 from app.routing.schemas import RouterPut
-from app.serving import catalog as catalog_module
-from app.serving import catalog as module
 from app.serving import catalog_reading
-from app.serving.catalog import Catalog, Snapshot
+from app.serving import state as module
 from app.serving.catalog_reading import read_snapshot
+from app.serving.state import Catalog, Snapshot
 from app.settings import Settings
 
 SELDOM = Settings(catalog_poll_seconds=3600)
@@ -466,7 +465,7 @@ def test_without_database_requests_continue_until_a_limit_and_after_it_is_back(
         await snapshot_with(catalog, lambda snapshot: knows(snapshot, late))
         assert await authenticator.authenticate(key.secret) is not None
 
-    with captured_logs(catalog_module) as logs:
+    with captured_logs(module) as logs:
         run(db, test, Settings(catalog_poll_seconds=0.05))
     events = [entry["event"] for entry in logs if entry["event"].startswith("catalog.")]
     assert events == ["catalog.not_refreshed", "catalog.refreshed"]
@@ -516,7 +515,7 @@ def test_a_database_that_does_not_respond_delays_requests_once_and_for_a_limited
         late = await asyncio.to_thread(create_key, database)
         await snapshot_with(catalog, lambda snapshot: knows(snapshot, late))
 
-    with captured_logs(catalog_module) as logs:
+    with captured_logs(module) as logs:
         run(db, test, Settings(catalog_poll_seconds=0.05))
     assert [entry for entry in logs if entry["event"] == "catalog.not_refreshed"] == [
         {
