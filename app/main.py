@@ -41,6 +41,7 @@ from app.limits.rates import RateLimiter
 from app.protocols.label_studio import api as label_studio
 from app.protocols.open_inference import api as open_inference
 from app.registry import api as registry
+from app.registry.queries import resolve
 from app.routing import api as routing
 from app.routing.message_router import MessageRouter
 from app.routing.report import api as routing_report
@@ -86,7 +87,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         uses.start()
         app.state.loaded = LoadedModels(context.storage, settings.models_in_memory)
         preloader = Preloader(app.state.loaded)
-        app.state.catalog = Catalog(context.db, settings, preloader.before_snapshot)
+        app.state.catalog = Catalog(context.db, settings, resolve, preloader.before_snapshot)
         await app.state.catalog.start()
         app.state.authenticator = KeyAuthenticator(app.state.catalog, uses)
         app.state.console_sessions = ConsoleSessions(context.db, app.state.authenticator)

@@ -13,9 +13,9 @@ from app.db.session import Database, Transaction
 from app.errors import Conflict, Invalid, NotFound, PreconditionFailed
 from app.registry import alias_changes, publishing, router_needs
 from app.registry.alias_changes import Cause
+from app.registry.queries import get_model_or_404, get_version_or_404
 from app.registry.schemas import Alias, AliasChange, AliasHistoryPage, AliasPage, AliasPut
 from app.registry.service import find_router, lock_model
-from app.serving.catalog_reading import get_model_or_404, get_version_or_404
 
 
 def page(db: Database, name: str, page: Page) -> AliasPage:

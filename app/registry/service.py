@@ -21,13 +21,13 @@ from app.ids import new_id
 from app.jobs.queue import UNFINISHED
 from app.registry import imports, publishing, router_needs
 from app.registry.publishing import NewVersion
-from app.registry.schemas import Artifact, Model, ModelPage, ModelVersion, ModelVersionPage, PromotionRule
-from app.serving.catalog_reading import (
+from app.registry.queries import (
     get_model_or_404,
     get_version_or_404,
     no_model,
     read_alias_numbers,
 )
+from app.registry.schemas import Artifact, Model, ModelPage, ModelVersion, ModelVersionPage, PromotionRule
 from models.decisions.cuts import NEVER
 from models.errors import ArtifactError
 

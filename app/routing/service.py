@@ -19,10 +19,10 @@ from app.db.upsert import upsert
 from app.errors import Invalid, NotFound, PreconditionFailed
 from app.ids import new_id
 from app.registry import service as registry
+from app.registry.queries import resolve
 from app.registry.router_needs import has_curves, is_calibrated
 from app.routing.policies import has_policies, policy_of
 from app.routing.schemas import DEFAULT_KEEP_DAYS, DEFAULT_REVIEW_SAMPLE, Router, RouterPage, RouterPut
-from app.serving.catalog_reading import resolve
 from app.serving.loaded_models import VersionReference
 from app.serving.snapshot import version_references
 from models.data.record import json_pointer

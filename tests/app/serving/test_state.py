@@ -24,13 +24,12 @@ from app.keys import service as keys
 from app.keys.authenticator import KeyAuthenticator
 from app.keys.schemas import ApiKeyCreate, ApiKeyCreated, ApiKeyRotate
 from app.keys.uses import KeyUses
-from app.registry import aliases
+from app.registry import aliases, queries
 from app.registry.schemas import AliasPut
 from app.routing import service as routing
 from app.routing.schemas import RouterPut
-from app.serving import catalog_reading
 from app.serving import state as module
-from app.serving.catalog_reading import read_snapshot
+from app.serving.queries import read_snapshot
 from app.serving.state import Catalog, Snapshot
 from app.settings import Settings
 
@@ -346,7 +345,7 @@ def test_a_new_snapshot_is_used_after_its_preparation(with_models: Database) -> 
         prepared.append((old, new))
         used.append(catalog.current)
 
-    catalog = Catalog(with_models, SELDOM, prepare)
+    catalog = Catalog(with_models, SELDOM, queries.resolve, prepare)
 
     async def test() -> None:
         await catalog.start()
@@ -389,7 +388,7 @@ def test_a_version_that_does_not_exist_has_the_error_of_the_registry(
     with_models: Database, model: str, ref: int | str
 ) -> None:
     with with_models.read() as session, pytest.raises(NotFound) as expected:
-        catalog_reading.resolve(session, model, ref, pointer="/shadow")
+        queries.resolve(session, model, ref, pointer="/shadow")
 
     async def test(catalog: Catalog) -> None:
         with pytest.raises(NotFound) as refused:
