@@ -45,7 +45,7 @@ MORE_SQL_FILES = {
     "app/maintenance/unused_files.py",
     "app/registry/alias_changes.py",
     "app/registry/aliases.py",
-    "app/registry/router_needs.py",
+    "app/registry/router_requirements.py",
     "app/routing/decision_search.py",
     "app/routing/decisions.py",
     "app/routing/feedback_labels.py",

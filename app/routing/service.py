@@ -20,7 +20,7 @@ from app.errors import Invalid, NotFound, PreconditionFailed
 from app.ids import new_id
 from app.registry import service as registry
 from app.registry.queries import resolve
-from app.registry.router_needs import has_curves, is_calibrated
+from app.registry.router_requirements import has_curves, is_calibrated
 from app.routing.policies import has_policies, policy_of
 from app.routing.schemas import DEFAULT_KEEP_DAYS, DEFAULT_REVIEW_SAMPLE, Router, RouterPage, RouterPut
 from app.serving.loaded_models import VersionReference
