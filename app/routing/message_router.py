@@ -33,7 +33,7 @@ from app.routing.decision_rules import (
     set_probability,
 )
 from app.routing.explained_texts import texts_of_explanation
-from app.routing.kept_messages import Keeping, MessageKeeper, OriginalMessage, is_kept
+from app.routing.kept_messages import ArchiveResult, MessageArchive, OriginalMessage, is_kept
 from app.routing.review_sample import is_sampled
 from app.routing.schemas import Decision, RouterPut
 from app.routing.scoring import ScoredMessage, reads_mail, score
@@ -96,7 +96,7 @@ class MessageRouter:
         self._loaded = loaded
         self._writer = writer
         self._shadows = shadows
-        self._keeper = MessageKeeper(ctx)
+        self._archive = MessageArchive(ctx)
 
     async def route(
         self,
@@ -153,16 +153,16 @@ class MessageRouter:
                 return _stored_to_json(earlier, mail if with_texts else None)
             content = await self._decide_without_memory(router, config, reference, mail, explain=explain)
         content["sampled"] = is_sampled(router.id, key, config.review_sample)
-        keeping = Keeping()
+        archived = ArchiveResult()
         if is_kept(config.keep_messages, content):
             earlier = await to_thread.run_sync(service.find_response, self._ctx.db, router.id, key)
             if earlier is not None:
                 return _stored_to_json(earlier, mail if with_texts else None)
-            keeping = await self._keeper.keep(content["decision_id"], config, original)
-            content["message_kept"] = keeping.key is not None
-            if keeping.reason is not None:
-                content["not_kept_reason"] = keeping.reason
-        return await self._record(router, config, key, content, mail, keeping, with_texts=with_texts)
+            archived = await self._archive.write(content["decision_id"], config, original)
+            content["message_kept"] = archived.key is not None
+            if archived.reason is not None:
+                content["not_kept_reason"] = archived.reason
+        return await self._record(router, config, key, content, mail, archived, with_texts=with_texts)
 
     async def _ready(
         self, snapshot: Snapshot, router: ServedRouter, config: RouterPut
@@ -294,7 +294,7 @@ class MessageRouter:
         key: str,
         content: Content,
         mail: MailDocument,
-        keeping: Keeping,
+        archived: ArchiveResult,
         *,
         with_texts: bool,
     ) -> bytes:
@@ -306,7 +306,7 @@ class MessageRouter:
         id_: str = content["decision_id"]
         note_decision(id_)
         earlier, is_new = await self._writer.write(
-            decision_row(router.id, key, content, stored.decode(), keeping.key, keeping.until)
+            decision_row(router.id, key, content, stored.decode(), archived.key, archived.until)
         )
         if earlier is not None:
             return _stored_to_json(earlier, mail if with_texts else None)
