@@ -98,7 +98,7 @@ def warm_up(version: LoadedVersion) -> None:
             predict()  # builds what is built on first use
             started = time.thread_time()
             predict()
-            cost.note(1, SAMPLE_BYTES, time.thread_time() - started)
+            cost.record(1, SAMPLE_BYTES, time.thread_time() - started)
 
 
 def sample_documents(pipeline: Pipeline) -> list[str] | list[MailDocument] | FeatureRows:
