@@ -43,12 +43,12 @@ from app.protocols.open_inference import api as open_inference
 from app.registry import api as registry
 from app.registry.queries import resolve
 from app.routing import api as routing
+from app.routing.decision_writer import DecisionWriter
 from app.routing.message_router import MessageRouter
 from app.routing.report import api as routing_report
 from app.routing.schemas import MessageParts
 from app.routing.shadows import ShadowRecorder
 from app.serving import api as predictions
-from app.serving.decision_writer import DecisionWriter
 from app.serving.loaded_models import LoadedModels
 from app.serving.preloading import Preloader
 from app.serving.schemas import PredictRequest

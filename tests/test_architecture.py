@@ -46,12 +46,12 @@ MORE_SQL_FILES = {
     "app/registry/alias_changes.py",
     "app/registry/aliases.py",
     "app/registry/router_requirements.py",
+    "app/routing/decision_rows.py",
     "app/routing/decision_search.py",
     "app/routing/decisions.py",
     "app/routing/feedback_labels.py",
     "app/routing/report/drift_events.py",
     "app/routing/report/service.py",
-    "app/serving/decision_writer.py",
     "workers/heartbeat.py",
     "workers/lost_jobs.py",
 }
@@ -318,7 +318,7 @@ def test_no_statement_is_text() -> None:
                 found.add(where(path))
     # Pragmas and locks, conditions of indexes, the check for damage, and the INSERT of decisions.
     of_database = {"app/db/session.py", "app/db/schema.py", "app/db/tables.py", "app/db/failures.py"}
-    assert found == {*of_database, "app/serving/decision_writer.py"}
+    assert found == {*of_database, "app/routing/decision_rows.py"}
 
 
 @cache

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import structlog
 import zstandard
@@ -23,7 +22,7 @@ from app.context import AppContext
 from app.db import tables
 from app.errors import FileDamaged, NotReady
 from app.routing.message_cipher import DamagedError, MessageCipher, UnknownKeyError
-from app.routing.schemas import KeepMessages, MessageParts, RouterPut
+from app.routing.schemas import Decision, KeepMessages, MessageParts, RouterPut
 from app.serving.instances import json_email
 from app.settings import MIB, Settings
 from models.mail.email import Email
@@ -92,10 +91,10 @@ class ArchiveResult:
     reason: str | None = None
 
 
-def is_kept(keep: KeepMessages, content: Mapping[str, Any]) -> bool:
+def is_kept(keep: KeepMessages, decision: Decision) -> bool:
     """Return whether a router keeps the message of a decision."""
     if keep == "review":
-        return content["disposition"] != "routed" or bool(content["sampled"])
+        return decision.disposition != "routed" or decision.sampled
     return keep == "all"
 
 

@@ -10,10 +10,10 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from app.context import AppContext
 from app.registry.queries import resolve
+from app.routing.decision_writer import DecisionWriter
 from app.routing.message_router import MessageRouter
 from app.routing.schemas import Decision
 from app.routing.shadows import ShadowRecorder
-from app.serving.decision_writer import DecisionWriter
 from app.serving.loaded_models import LoadedModels
 from app.serving.state import Catalog
 from models.mail import MailDocument

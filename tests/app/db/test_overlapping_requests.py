@@ -14,6 +14,7 @@ from typing import Any
 
 import in_process
 import pytest
+from new_decisions import decision
 from overlap import overlap
 from sqlalchemy import func, select
 
@@ -37,8 +38,9 @@ from app.registry import service as registry
 from app.registry.publishing import NewVersion
 from app.registry.schemas import AliasPut
 from app.routing import service as routing
+from app.routing.decision_rows import DecisionRow
+from app.routing.decision_writer import DecisionWriter
 from app.routing.schemas import RouterPut
-from app.serving.decision_writer import DecisionRow, DecisionWriter
 from app.storage import StoredFile
 from app.training import service as training
 from app.training.schemas import TrainingJobCreate
@@ -357,7 +359,7 @@ def write_decision(content: str) -> Request:
         writer = DecisionWriter(db, 10)
         writer.start()
         try:
-            row = DecisionRow(new_id("dec"), "rtr_1", "desk", "k", json.dumps({"from": content}))
+            row = DecisionRow(decision(), "rtr_1", "k", json.dumps({"from": content}))
             return await writer.write(row)
         finally:
             await writer.stop()

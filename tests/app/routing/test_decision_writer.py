@@ -7,7 +7,6 @@ import json
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,24 +14,31 @@ from typing import Any
 import pytest
 import rows
 from fault_proxy import proxy
+from new_decisions import decision
 from sqlalchemy import delete, event, select, text
 from sqlalchemy.exc import OperationalError
 from waiting import wait_for
 
+from app.api.structs import unvalidated
 from app.db import tables
 from app.db.failures import DatabaseFullError, DatabaseReadOnlyError
 from app.db.session import Database, database_now
 from app.errors import Conflict, NotReady
 from app.ids import new_id
-from app.serving import decision_writer
-from app.serving.decision_writer import DecisionRow, DecisionWriter
+from app.routing import decision_rows, decision_writer
+from app.routing.decision_rows import DecisionRow
+from app.routing.decision_writer import DecisionWriter
+from app.routing.schemas import Department
 
 ONLY_SQLITE = pytest.mark.parametrize("kind_of_database", ["sqlite"])
 ONLY_POSTGRESQL = pytest.mark.parametrize("kind_of_database", ["postgresql"])
 
 
+new_department = unvalidated(Department)
+
+
 def row(message_key: str, response: str = '{"a":1}') -> DecisionRow:
-    return DecisionRow(new_id("dec"), "rtr_1", "desk", message_key, response)
+    return DecisionRow(decision(), "rtr_1", message_key, response)
 
 
 def stored(db: Database) -> dict[str, str]:
@@ -71,7 +77,7 @@ class Inserts:
         if "INSERT INTO decisions" in statement:
             n_values = len(parameters)
             self.sizes.append(
-                len(json.loads(parameters[0])) if n_values == 1 else n_values // decision_writer.N_VALUES
+                len(json.loads(parameters[0])) if n_values == 1 else n_values // len(decision_rows.COLUMNS)
             )
             self.before()
 
@@ -115,7 +121,7 @@ def test_a_new_message_has_a_new_decision_with_the_time_of_the_database(database
         before = database_now(session) - timedelta(milliseconds=1)  # SQLite's clock counts milliseconds
     asyncio.run(write())
     with database.read() as session:
-        found = session.get_one(tables.Decision, first.id)
+        found = session.get_one(tables.Decision, first.decision.decision_id)
         assert before <= found.created_at <= database_now(session)
         assert (found.router_id, found.router, found.message_key) == ("rtr_1", "desk", "k1")
         assert found.response == {"text": "café"}
@@ -135,8 +141,8 @@ def test_the_same_message_has_one_decision_in_a_group_and_later(database: Databa
             assert await writer.write(third) == ({"n": 1}, False)
 
     asyncio.run(write())
-    assert stored(database)["k"] == first.id
-    assert stored(database)["l"] == other.id
+    assert stored(database)["k"] == first.decision.decision_id
+    assert stored(database)["l"] == other.decision.decision_id
 
 
 def test_decisions_of_consecutive_iterations_of_the_event_loop_share_a_commit(database: Database) -> None:
@@ -174,44 +180,55 @@ def test_no_request_continues_before_the_commit_and_those_that_wait_form_the_nex
     assert len(stored(database)) == 6
 
 
-def test_a_decision_can_be_found_by_its_parts(database: Database) -> None:
+def test_every_column_of_a_new_decision_is_stored(database: Database) -> None:
     kept_until = datetime(2026, 3, 1, 12, 30, 0, 250_000, tzinfo=UTC)
     labels = ("billing", 'Bücher, "neu"')
+    departments = [new_department(label=label, destination="x", score=1.0) for label in labels]
     response = json.dumps({"departments": [{"label": label} for label in labels], "text": "\0"})
-    found = replace(
-        row("k1", response),
-        disposition="review",
-        model="m",
-        version=3,
-        message_id="1@example.org",
-        set_probability=0.1 + 0.2,
-        labels=labels,
-        kept_message="messages/1",
-        kept_until=kept_until,
-    )
+    parts = {
+        "router": "desk",
+        "disposition": "review",
+        "sampled": True,
+        "model": "m",
+        "version": 3,
+        "set_probability": 0.1 + 0.2,
+    }
+
+    def found(id_: str) -> DecisionRow:
+        message = {"message_id": "\0" + "1" * 600, "unknown_words": 0.25}
+        recorded = decision(message, decision_id=id_, departments=departments, **parts)
+        return DecisionRow(recorded, "rtr_1", "k1", response, "messages/1", kept_until)
 
     async def write() -> None:
         async with running(database) as writer:
-            tasks = await start_writes(writer, found, row("k2"), replace(found, id="dec_again"))
+            tasks = await start_writes(writer, found("dec_1"), row("k2"), found("dec_again"))
             assert [await task for task in tasks][:2] == [(None, True)] * 2
-            assert await writer.write(replace(found, id="dec_later")) == (json.loads(response), False)
+            assert await writer.write(found("dec_later")) == (json.loads(response), False)
 
     asyncio.run(write())
-    columns = (
-        *("disposition", "model", "version", "message_id", "set_probability", "kept_message", "kept_until"),
-        "feedback_state",
-    )
+    expected = {
+        **parts,
+        "id": "dec_1",
+        "router_id": "rtr_1",
+        "message_key": "k1",
+        "response": json.loads(response),
+        "message_id": "1" * 499,
+        "unknown_words": 0.25,
+        "kept_message": "messages/1",
+        "kept_until": kept_until,
+    }
     with database.read() as session:
-        statement = select(*(tables.Decision.__table__.c[name] for name in columns))
-        rows = session.execute(statement.order_by(tables.Decision.message_key)).all()
-        assert [tuple(values) for values in rows] == [
-            ("review", "m", 3, "1@example.org", 0.1 + 0.2, "messages/1", kept_until, None),
-            (None,) * 8,
-        ]
+        statement = select(tables.Decision.__table__).order_by(tables.Decision.message_key)
+        full, without_values = session.execute(statement).mappings().all()
+        assert {name: full[name] for name in (c.name for c in decision_rows.COLUMNS)} == expected
+        later = {name for name, value in full.items() if name not in expected and value is not None}
+        assert later == {"created_at"}
+        optional = ("version", "message_id", "set_probability", "unknown_words", "kept_message", "kept_until")
+        assert [without_values[name] for name in optional] == [None] * len(optional)
         of = tables.DecisionLabel
         assert {
             tuple(label) for label in session.execute(select(of.router_id, of.label, of.decision_id))
-        } == {("rtr_1", label, found.id) for label in labels}
+        } == {("rtr_1", label, "dec_1") for label in labels}
 
 
 def test_a_group_is_bounded_in_rows_and_in_size(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -294,7 +311,7 @@ def test_a_decision_that_is_deleted_after_the_insert_found_it_is_recorded_again(
             assert await writer.write(second) == (None, True)
 
     asyncio.run(write())
-    assert stored(database) == {"k": second.id}
+    assert stored(database) == {"k": second.decision.decision_id}
 
 
 def test_a_decision_that_is_always_deleted_is_a_conflict(database: Database) -> None:
