@@ -39,7 +39,7 @@ MAX_GROUP_CHARS = 4 * 1024 * 1024
 MAX_WAITING_CHARS = 64 * 1024 * 1024
 """Maximum size of all decisions that wait."""
 
-HAND_OVER_SIZE = 16
+FLUSH_SIZE = 16
 """Number of decisions that the thread gets without waiting for an iteration that brings none. Larger groups
 hardly take less time for each decision, and the thread can write while the event loop computes."""
 
@@ -54,7 +54,14 @@ Result = TypeVar("Result")
 
 @dataclass(slots=True, eq=False)
 class _Waiting:
-    """A decision that waits for its commit, and what became of it."""
+    """A decision that waits for its commit, and the outcome.
+
+    Attributes:
+        row: the decision.
+        future: ends with the outcome.
+        stored: the decision of another request on the same message; None if there is none.
+        error: why the decision was not recorded; None if it was.
+    """
 
     row: DecisionRow
     future: asyncio.Future[tuple[dict[str, Any] | None, bool]]
@@ -94,7 +101,7 @@ class DecisionWriter:
     async def stop(self) -> None:
         """Refuse further decisions, write those that wait, and stop the thread."""
         self._stopping = True
-        self._hand_over()
+        self._flush()
         self._queue.put(None)
         await to_thread.run_sync(self._thread.join)
 
@@ -123,25 +130,25 @@ class DecisionWriter:
         self._chars_waiting += size
         future: asyncio.Future[tuple[dict[str, Any] | None, bool]] = self._loop.create_future()
         if not self._arrived:
-            self._loop.call_soon(self._hand_over_all, 1)
+            self._loop.call_soon(self._flush_when_quiet, 1)
         self._arrived.append(_Waiting(row, future))
-        if len(self._arrived) == HAND_OVER_SIZE:
-            self._hand_over()
+        if len(self._arrived) == FLUSH_SIZE:
+            self._flush()
         return await future
 
-    def _hand_over_all(self, n_before: int) -> None:
-        """Hand over as soon as an iteration of the event loop brings no further decision.
+    def _flush_when_quiet(self, n_before: int) -> None:
+        """Flush as soon as an iteration of the event loop brings no further decision.
 
         The thread and a busy event loop take the interpreter's lock from each other, which costs more than
         the commit. So requests that have arrived come first, and share the commit.
         """
         n_now = len(self._arrived)
         if n_now > n_before:
-            self._loop.call_soon(self._hand_over_all, n_now)
+            self._loop.call_soon(self._flush_when_quiet, n_now)
         else:
-            self._hand_over()
+            self._flush()
 
-    def _hand_over(self) -> None:
+    def _flush(self) -> None:
         if self._arrived:
             arrived, self._arrived = self._arrived, []
             self._queue.put(arrived)
@@ -197,7 +204,7 @@ class DecisionWriter:
         return group
 
     def _record(self, group: list[_Waiting]) -> None:
-        """Record a group, and note what became of each decision."""
+        """Record a group, and set the outcome of each decision."""
         DECISION_GROUPS.observe(len(group))
         try:
             self._insert_or_find(group)
@@ -206,7 +213,7 @@ class DecisionWriter:
             if isinstance(error, DatabaseStateError):
                 # A database that is full or read-only can still return earlier decisions.
                 with suppress(*DATABASE_UNAVAILABLE):
-                    self._take_stored(group)
+                    self._find_stored(group)
         except Exception as error:  # noqa: BLE001 - the requests get it
             if len(group) == 1:
                 _fail(group, error)
@@ -222,7 +229,7 @@ class DecisionWriter:
             if self._insert([item.row for item in left]) == len(left):
                 return
             # A decision that is not found was deleted after the INSERT had found it.
-            left = self._take_stored(left)
+            left = self._find_stored(left)
             if not left:
                 return
         for item in left:
@@ -233,7 +240,7 @@ class DecisionWriter:
                 code="conflict",
             )
 
-    def _take_stored(self, group: Sequence[_Waiting]) -> list[_Waiting]:
+    def _find_stored(self, group: Sequence[_Waiting]) -> list[_Waiting]:
         """Give each item the stored decision on its message. Return those without one."""
         rows = [item.row for item in group]
         found = self._on_connection(lambda connection: decision_rows.find(connection, rows))

@@ -7,7 +7,7 @@ and the OpenAPI schema. To add a field, add it there, and pass its value here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import count, repeat
+from itertools import count
 
 from app.api.structs import unvalidated
 from app.serving.explanations import label_explanations
@@ -83,9 +83,12 @@ def ranked_labels(
         scores: their scores.
         probabilities: their probabilities; None if the version is not calibrated.
     """
+    if probabilities is None:
+        return [
+            new_ranked_label(label=label, score=score, rank=rank)
+            for label, score, rank in zip(labels, scores, count(1), strict=False)
+        ]
     return [
         new_ranked_label(label=label, score=score, probability=probability, rank=rank)
-        for label, score, probability, rank in zip(
-            labels, scores, repeat(None) if probabilities is None else probabilities, count(1), strict=False
-        )
+        for label, score, probability, rank in zip(labels, scores, probabilities, count(1), strict=False)
     ]
