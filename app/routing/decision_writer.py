@@ -64,7 +64,7 @@ class _Waiting:
     """
 
     row: DecisionRow
-    future: asyncio.Future[tuple[dict[str, Any] | None, bool]]
+    future: asyncio.Future[dict[str, Any] | None]
     stored: dict[str, Any] | None = None
     error: Exception | None = None
 
@@ -105,13 +105,13 @@ class DecisionWriter:
         self._queue.put(None)
         await to_thread.run_sync(self._thread.join)
 
-    async def write(self, row: DecisionRow) -> tuple[dict[str, Any] | None, bool]:
+    async def write(self, row: DecisionRow) -> dict[str, Any] | None:
         """Record a decision, unless the router has one for the same message. Returns after the commit.
 
         If the caller is cancelled, the decision is still recorded.
 
         Returns:
-            The stored decision of another request and False; or None and True if this one was recorded.
+            The stored decision of another request; None if this one was recorded.
 
         Raises:
             NotReady: too many decisions wait, or the process is stopping.
@@ -128,7 +128,7 @@ class DecisionWriter:
             )
         self._n_waiting += 1
         self._chars_waiting += size
-        future: asyncio.Future[tuple[dict[str, Any] | None, bool]] = self._loop.create_future()
+        future: asyncio.Future[dict[str, Any] | None] = self._loop.create_future()
         if not self._arrived:
             self._loop.call_soon(self._flush_when_quiet, 1)
         self._arrived.append(_Waiting(row, future))
@@ -163,7 +163,7 @@ class DecisionWriter:
             if item.error is not None:
                 item.future.set_exception(item.error)
             else:
-                item.future.set_result((item.stored, item.stored is None))
+                item.future.set_result(item.stored)
 
     # The rest runs in the thread.
 

@@ -303,13 +303,13 @@ class MessageRouter:
             decision.explanation = None  # its terms are words of the message
         stored = to_json(decision).decode()
         note_decision(decision.decision_id)
-        earlier, is_new = await self._writer.write(
+        earlier = await self._writer.write(
             DecisionRow(decision, router.id, key, stored, archived.key, archived.until)
         )
         if earlier is not None:
             return _stored_to_json(earlier, mail if with_texts else None)
         count_decision(router.name, decision.model, decision.version, decision.disposition)
-        if is_new and config.shadow is not None:
+        if config.shadow is not None:
             labels = frozenset([department.label for department in decision.departments])
             self._shadows.add(
                 ShadowMessage(decision.decision_id, router, config, config.shadow, labels, mail)
