@@ -26,7 +26,7 @@ from app.jobs import queue
 from app.limits import service as limits
 from app.registry import service as versions
 from app.registry.compatibility import check_kind
-from app.serving.catalog_reading import resolve
+from app.registry.queries import resolve
 from app.storage import MissingFileError
 
 

@@ -27,7 +27,7 @@ from app.jobs import queue
 from app.limits import service as limits
 from app.registry import service as versions
 from app.registry.compatibility import check_kind
-from app.serving.catalog_reading import resolve
+from app.registry.queries import resolve
 from models.data.examples import Examples
 from models.data.store import StoredExamples
 from models.errors import BadDataError

@@ -7,7 +7,7 @@ import time
 from app.api.guards import Caller
 from app.keys.service import digest
 from app.keys.uses import KeyUses
-from app.serving.catalog import Catalog
+from app.serving.state import Catalog
 
 
 class KeyAuthenticator:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from app.api.paging import Page, encode_cursor
 from app.db.session import Database
 from app.errors import Invalid, NotFound
+from app.registry.queries import get_version_or_404
 from app.registry.schemas import Pivot, PivotPage
-from app.serving.catalog_reading import get_version_or_404
 from app.serving.loaded_models import LoadedModels
 from app.serving.preloading import load_before_use
 from models.errors import ParameterError

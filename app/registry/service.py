@@ -19,15 +19,15 @@ from app.db.session import Database, Transaction
 from app.errors import Conflict, ServiceError, from_library_error
 from app.ids import new_id
 from app.jobs.queue import UNFINISHED
-from app.registry import imports, publishing, router_needs
+from app.registry import imports, publishing, router_requirements
 from app.registry.publishing import NewVersion
-from app.registry.schemas import Artifact, Model, ModelPage, ModelVersion, ModelVersionPage, PromotionRule
-from app.serving.catalog_reading import (
+from app.registry.queries import (
     get_model_or_404,
     get_version_or_404,
     no_model,
     read_alias_numbers,
 )
+from app.registry.schemas import Artifact, Model, ModelPage, ModelVersion, ModelVersionPage, PromotionRule
 from models.decisions.cuts import NEVER
 from models.errors import ArtifactError
 
@@ -126,7 +126,7 @@ def delete_version(ctx: AppContext, name: str, version: int) -> None:
                     f"version {version} of {name} has the alias {alias}; move or delete the alias first",
                     code="version_in_use",
                 )
-        if (router := find_router(tx, name, router_needs.uses_version(name, version))) is not None:
+        if (router := find_router(tx, name, router_requirements.uses_version(name, version))) is not None:
             raise Conflict(
                 f"version {version} of {name} is used by router {router}; change the router first",
                 code="version_in_use",

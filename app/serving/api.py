@@ -10,7 +10,7 @@ from app.api.request_head import refuse_encoding
 from app.api.schemas import ModelName
 from app.api.validation import LARGE_BYTES, BodyValidator, missing_body
 from app.serving import prediction
-from app.serving.costs import run_in_prediction_thread
+from app.serving.latency_estimate import run_in_prediction_thread
 from app.serving.schemas import PredictRequest, PredictResponse
 
 router = resource("models")

@@ -33,7 +33,7 @@ from app.protocols.label_studio.schemas import (
     Versions,
     WebhookReceipt,
 )
-from app.serving.costs import run_in_prediction_thread
+from app.serving.latency_estimate import run_in_prediction_thread
 
 _SETUP: Final = BodyValidator(SetupRequest)
 _PREDICT: Final = BodyValidator(LabelStudioPredictRequest)

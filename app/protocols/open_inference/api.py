@@ -26,7 +26,7 @@ from app.protocols.open_inference.schemas import (
     ServerReady,
 )
 from app.protocols.open_inference.tensors import HEADER_LENGTH, read_request
-from app.serving.costs import run_in_prediction_thread
+from app.serving.latency_estimate import run_in_prediction_thread
 from app.serving.version_loading import load_version
 from app.version import __version__
 

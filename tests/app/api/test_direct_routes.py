@@ -18,7 +18,7 @@ from waiting import LIMIT_SECONDS
 from app.api.direct_routes import DirectRoutes
 from app.keys import service as keys
 from app.keys.schemas import ApiKeyCreate
-from app.serving import costs, prediction
+from app.serving import latency_estimate, prediction
 from app.serving.schemas import PredictResponse
 from models.pipeline import Pipeline
 
@@ -359,10 +359,12 @@ def test_large_requests_do_not_delay_a_small_one(
         return rank(self, documents, **options)
 
     monkeypatch.setattr(Pipeline, "rank", rank_or_wait)
-    monkeypatch.setattr(costs.CostEstimate, "is_small", lambda _self, n_instances, _n_bytes: n_instances == 1)
+    monkeypatch.setattr(
+        latency_estimate.CostEstimate, "is_small", lambda _self, n_instances, _n_bytes: n_instances == 1
+    )
     large = {"instances": [{"text": "my invoice is wrong"}] * 50}
-    waiting = [client.start("POST", PREDICT, json=large) for _ in range(costs.THREADS + 50)]
-    for _ in range(costs.THREADS):
+    waiting = [client.start("POST", PREDICT, json=large) for _ in range(latency_estimate.THREADS + 50)]
+    for _ in range(latency_estimate.THREADS):
         assert held.acquire(timeout=LIMIT_SECONDS)
 
     small = client.call("POST", PREDICT, 200, json=GOOD)
@@ -387,7 +389,7 @@ def test_a_prediction_that_takes_long_leaves_the_event_loop(
 
     monkeypatch.setattr(prediction, "_predict", note_thread)
     for seconds in (0.0, LIMIT_SECONDS):
-        monkeypatch.setattr(costs, "LOOP_SECONDS", seconds)
+        monkeypatch.setattr(latency_estimate, "LOOP_SECONDS", seconds)
         client.call("POST", PREDICT, 200, json=GOOD)
 
     async def loop_thread() -> threading.Thread:
