@@ -41,7 +41,7 @@ MORE_SQL_FILES = {
     "app/jobs/handing_out.py",
     "app/jobs/queue.py",
     "app/keys/uses.py",
-    "app/maintenance/expired_rows.py",
+    "app/maintenance/retention.py",
     "app/maintenance/unused_files.py",
     "app/registry/alias_changes.py",
     "app/registry/aliases.py",
