@@ -24,23 +24,13 @@ from app.db.outbox import queue_event
 from app.db.session import Database, Transaction
 from app.db.tables import CurvePoint, Job, JobEvent
 from app.ids import new_id
+from app.jobs.kinds import KINDS, QUEUE_OF, QUEUES, Kind
 
-Kind: TypeAlias = Literal["ingest", "train", "evaluate", "batch_prediction", "experiment", "cell"]
 FinalState: TypeAlias = Literal["succeeded", "failed", "cancelled"]
 
 FINISHED = ("succeeded", "failed", "cancelled")
 UNFINISHED = ("queued", "running")
 """All other states. Conditions use this list, because indexes do not serve ``NOT IN``."""
-
-QUEUES: dict[str, tuple[Kind, ...]] = {
-    "ingest": ("ingest",),
-    "evaluation": ("evaluate", "batch_prediction"),
-    "training": ("train", "experiment"),
-    "cells": ("cell",),
-}
-"""The kinds of jobs in each queue of Celery, the most urgent queue first."""
-
-QUEUE_OF: dict[str, str] = {kind: queue for queue, kinds in QUEUES.items() for kind in kinds}
 
 MIN_PRIORITY = -100
 MAX_PRIORITY = 100
@@ -154,7 +144,7 @@ def assign_key(job: Job, key_id: str | None) -> None:
 
 def claim_order(kind: str, priority: Any) -> Any:
     """Return the place of a queued job among all: by queue, then by priority. The lowest is first."""
-    return 1000 * [*QUEUES].index(QUEUE_OF[kind]) - priority
+    return 1000 * QUEUES.index(QUEUE_OF[kind]) - priority
 
 
 def load_claim(db: Database, job_id: str, fence: int) -> Claim:
@@ -372,7 +362,7 @@ def _tell_webhooks(
     error: dict[str, Any] | None,
 ) -> None:
     """Tell webhooks that a job has ended; ``app.experiments.completion`` does it for a whole experiment."""
-    if kind in {"experiment", "cell"}:
+    if not KINDS[kind].event:
         return
     data: dict[str, Any] = {"job_id": job_id, "kind": kind, "state": state}
     if model is not None:

@@ -19,6 +19,7 @@ from app.jobs.checkpoints import Checkpoint, Checkpoints
 from app.jobs.progress import ProgressReporter
 from app.jobs.queue import Claim
 from app.jobs.retry import write_with_retry
+from app.jobs.work import Work
 from app.registry import publishing
 from app.registry.publishing import NewVersion, Verdict, VerdictOutdatedError
 from app.registry.schemas import PromoteIfBetter, PromotionRule
@@ -32,7 +33,7 @@ from models.labels import LabelTree
 from models.pipeline import Pipeline, Progress
 
 
-class TrainModel:
+class TrainModel(Work):
     """The job kind ``train``."""
 
     def run(self, ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
@@ -112,9 +113,6 @@ class TrainModel:
             except VerdictOutdatedError:
                 continue  # compare with the version that is live now, and count the comparisons again
             return
-
-    def on_failure(self, tx: Transaction, job: Job | Claim, error: dict[str, Any]) -> None:
-        """Change nothing: the job has created no version, and has not changed the data set."""
 
 
 def fit(
