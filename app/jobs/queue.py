@@ -102,8 +102,9 @@ def enqueue(
         priority=priority,
         claim_order=claim_order(kind, priority),
         created_at=tx.now,
+        key_id=key_id,
+        claim_key=key_id or "",
     )
-    assign_key(job, key_id)
     tx.session.add(job)
     tx.session.flush()
     append_event(tx, job.id, "queued")
@@ -134,12 +135,6 @@ def claim(db: Database, job_id: str, owner: str, *, lease_seconds: float) -> Cla
         tx.session.flush()
         append_event(tx, job.id, "started", attempt=job.attempt)
         return Claim(job.id, job.fence, job.kind, job.spec, job.dataset_id, job.attempt, job.checkpoint)
-
-
-def assign_key(job: Job, key_id: str | None) -> None:
-    """Set the API key that requested the job; None for an anonymous request."""
-    job.key_id = key_id
-    job.claim_key = key_id or ""
 
 
 def claim_order(kind: str, priority: Any) -> Any:
