@@ -40,6 +40,7 @@ MORE_SQL_FILES = {
     "app/jobs/events.py",
     "app/jobs/handing_out.py",
     "app/jobs/queue.py",
+    "app/jobs/views.py",
     "app/keys/uses.py",
     "app/maintenance/retention.py",
     "app/maintenance/unused_files.py",

@@ -1,4 +1,4 @@
-"""Creates, returns, lists and cancels batch predictions, and finds their results."""
+"""Creates batch predictions, and finds their results."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ get, page, cancel = PREDICTIONS.get, PREDICTIONS.page, PREDICTIONS.cancel
 
 
 def create(ctx: AppContext, body: BatchPredictionCreate, idempotency: Idempotency) -> BatchPrediction:
-    """Queues the predictions of a version for a data set.
+    """Queue the predictions of a version for a data set.
 
     Raises:
         NotFound: the version or the data set does not exist.
@@ -101,10 +101,10 @@ def _check_ranked_labels(
     if n_documents * n_ranked <= limit:
         return
     most = limit // n_documents
-    remedy = f"set top to at most {most:,}" if most else "use a smaller data set"
+    hint = f"set top to at most {most:,}" if most else "use a smaller data set"
     message = (
         f"the rankings of {n_documents:,} documents with {n_ranked:,} labels each would have more than "
-        f"{limit:,} labels; {remedy}"
+        f"{limit:,} labels; {hint}"
     )
     raise Invalid(message, errors=[("/top" if most else "/dataset_id", message)])
 

@@ -281,8 +281,8 @@ def lock_ready(tx: Transaction, dataset_id: str, *, pointer: str | None = None) 
 
 def _check_ready(row: tables.Dataset, pointer: str | None) -> None:
     if row.state != "ready":
-        remedy = "wait until it is ready" if row.state == "ingesting" else "upload content first"
-        message = f"data set {row.id} is {row.state}; {remedy}"
+        hint = "wait until it is ready" if row.state == "ingesting" else "upload content first"
+        message = f"data set {row.id} is {row.state}; {hint}"
         raise Conflict(message, code="dataset_not_ready", errors=[(pointer, message)] if pointer else ())
 
 

@@ -61,7 +61,7 @@ EVALUATIONS: JobResource[tables.Evaluation, Evaluation, EvaluationPage] = JobRes
 def create(
     ctx: AppContext, name: str, version: int, body: EvaluationCreate, idempotency: Idempotency
 ) -> Evaluation:
-    """Queues the evaluation of a version on a data set.
+    """Queue the evaluation of a version on a data set.
 
     Raises:
         NotFound: the version or the data set does not exist.

@@ -31,7 +31,7 @@ from app.training.decision_costs import check_costs
 
 
 def create(ctx: AppContext, body: ExperimentCreate, idempotency: Idempotency) -> Experiment:
-    """Queues an experiment; rejects it if it is already certain that it cannot run.
+    """Queue an experiment; reject it if it is already certain that it cannot run.
 
     Raises:
         NotFound: the data set does not exist.

@@ -67,7 +67,7 @@ class RunCell(Work):
     """The job kind ``cell``: trains and evaluates one configuration on one fold."""
 
     def run(self, ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
-        """Trains, evaluates, and ends the experiment if this is its last cell to end."""
+        """Train, evaluate, and end the experiment if this is its last cell to end."""
         experiment, stored, tree = _load(ctx, claim)
         request = ExperimentCreate.model_validate(experiment.request)
         fold = int(claim.spec["fold"])

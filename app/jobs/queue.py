@@ -1,4 +1,4 @@
-"""The ledger of jobs: rows of the database, of which Celery runs one task each.
+"""The job queue: rows of the database, of which Celery runs one task each.
 
 A job's row is the only truth about the job. Its state goes ``queued -> running -> succeeded | failed |
 cancelled``, and back to ``queued`` if a worker is lost or releases the job. The process that runs the task of
@@ -259,7 +259,7 @@ def release(tx: Transaction, claim: Claim, *, reason: str) -> None:
 
 
 def made_progress(job: Job) -> bool:
-    """Whether the latest attempt of the job has written a checkpoint."""
+    """Return whether the latest attempt of the job has written a checkpoint."""
     return job.checkpoint is not None and job.checkpoint["fence"] == job.fence
 
 

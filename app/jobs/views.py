@@ -86,8 +86,8 @@ class JobResource(Generic[Resource, Shown, ShownPage]):
             jobs = {self._job_of(row): row for row in rows}
         else:
             ids = [self._job_of(row) for row in rows]
-            found = session.execute(select(Job.id, *_FIELDS).where(Job.id.in_(ids)))
-            jobs = {job.id: job for job in found}
+            job_statement = select(Job.id, *_FIELDS).where(Job.id.in_(ids))
+            jobs = {job.id: job for job in session.execute(job_statement)}
         items = [self.to_response(row, jobs[self._job_of(row)]) for row in rows]
         return self._page(items=items, next_cursor=cursor)
 

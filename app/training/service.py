@@ -1,4 +1,4 @@
-"""Creates, returns, lists and cancels training jobs."""
+"""Creates training jobs, and reads what they have recorded."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ get, page, cancel = JOBS.get, JOBS.page, JOBS.cancel
 
 
 def create(ctx: AppContext, body: TrainingJobCreate, idempotency: Idempotency) -> TrainingJob:
-    """Queues a training; rejects it if it is already certain that it cannot run.
+    """Queue a training; reject it if it is already certain that it cannot run.
 
     Raises:
         NotFound: the data set does not exist.

@@ -37,7 +37,7 @@ class TrainModel(Work):
     """The job kind ``train``."""
 
     def run(self, ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
-        """Trains, evaluates, saves, and publishes the version.
+        """Train, evaluate, save, and publish the version.
 
         Raises:
             UnsuitableDataError: the data set cannot be split, the learner cannot learn from it, or the saved
@@ -125,7 +125,7 @@ def fit(
     memory_bytes: int | None,
     n_jobs: int = 1,
 ) -> tuple[Pipeline, dict[str, float]]:
-    """Fits the pipeline of a request, from the beginning or from a checkpoint.
+    """Fit the pipeline of a request, from the beginning or from a checkpoint.
 
     Args:
         request: a request with its defaults filled in.
