@@ -146,7 +146,7 @@ def _record_span(claim: Claim, started: int, outcome: str) -> None:
 def _run(ctx: AppContext, claim: Claim) -> FinalState:
     """Run the job and finish it. Return how it ended."""
     try:
-        job_kinds.KINDS[claim.kind].run(ctx, claim, ProgressReporter(ctx.db, claim))
+        job_kinds.WORK[claim.kind].run(ctx, claim, ProgressReporter(ctx.db, claim))
     except CancelledError:
         job_kinds.cancel(ctx, claim)
         return "cancelled"

@@ -6,7 +6,7 @@ from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
 from app.api.etags import accepts
-from app.api.paging import Page, by_name, cut
+from app.api.paging import Page, ascending, newest_first
 from app.db import tables
 from app.db.deadlocks import retry_deadlocks
 from app.db.session import Database, Transaction
@@ -27,7 +27,7 @@ def page(db: Database, name: str, page: Page) -> AliasPage:
     alias = tables.ModelAlias
     with db.read() as session:
         get_model_or_404(session, name)
-        rows, cursor = by_name(session, select(alias).where(alias.model == name), alias.alias, page)
+        rows, cursor = ascending(session, select(alias).where(alias.model == name), alias.alias, page)
         return AliasPage(items=[_to_response(row) for row in rows], next_cursor=cursor)
 
 
@@ -50,13 +50,10 @@ def page_history(db: Database, name: str, alias: str, page: Page) -> AliasHistor
     change = tables.AliasChange
     with db.read() as session:
         statement = select(change).where(change.model == name, change.alias == alias)
-        if page.after is not None:
-            statement = statement.where(change.revision < page.after_number())
-        rows = session.scalars(statement.order_by(change.revision.desc()).limit(page.limit + 1)).all()
+        rows, cursor = newest_first(session, statement, change.revision, page)
         if not rows and page.after is None:  # the alias is older than its history, or does not exist
             _get_or_404(session, name, alias)
-        shown, cursor = cut(rows, page, lambda row: row.revision)
-        return AliasHistoryPage(items=[_change_to_response(row) for row in shown], next_cursor=cursor)
+        return AliasHistoryPage(items=[_change_to_response(row) for row in rows], next_cursor=cursor)
 
 
 @retry_deadlocks

@@ -11,7 +11,7 @@ from sqlalchemy import delete as delete_rows
 from sqlalchemy.orm import Session
 
 from app.api.idempotency import Idempotency
-from app.api.paging import Page, by_name, cut
+from app.api.paging import Page, ascending, newest_first
 from app.context import AppContext
 from app.db import tables
 from app.db.deadlocks import retry_deadlocks
@@ -35,7 +35,7 @@ from models.errors import ArtifactError
 def page_models(db: Database, page: Page) -> ModelPage:
     """Return a page of models, by name."""
     with db.read() as session:
-        rows, cursor = by_name(session, select(tables.Model), tables.Model.name, page)
+        rows, cursor = ascending(session, select(tables.Model), tables.Model.name, page)
         return ModelPage(items=_models_to_response(session, rows), next_cursor=cursor)
 
 
@@ -81,15 +81,10 @@ def page_versions(db: Database, name: str, page: Page) -> ModelVersionPage:
     with db.read() as session:
         get_model_or_404(session, name)
         statement = select(tables.ModelVersion).where(tables.ModelVersion.model == name)
-        if page.after is not None:
-            statement = statement.where(tables.ModelVersion.version < page.after_number())
-        rows = session.scalars(
-            statement.order_by(tables.ModelVersion.version.desc()).limit(page.limit + 1)
-        ).all()
-        page_rows, cursor = cut(rows, page, lambda row: row.version)
+        rows, cursor = newest_first(session, statement, tables.ModelVersion.version, page)
         aliases = read_alias_numbers(session, name)
         return ModelVersionPage(
-            items=[_version_to_response(row, aliases, thresholds=False) for row in page_rows],
+            items=[_version_to_response(row, aliases, thresholds=False) for row in rows],
             next_cursor=cursor,
         )
 

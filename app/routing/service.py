@@ -11,7 +11,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from app.api.etags import accepts
-from app.api.paging import Page, by_name
+from app.api.paging import Page, ascending
 from app.api.structs import to_builtins
 from app.db import tables
 from app.db.deadlocks import retry_deadlocks
@@ -107,7 +107,7 @@ def get(db: Database, name: str) -> Router:
 def page(db: Database, page: Page) -> RouterPage:
     """Return a page of routers, by name."""
     with db.read() as session:
-        rows, cursor = by_name(session, select(tables.Router), tables.Router.name, page)
+        rows, cursor = ascending(session, select(tables.Router), tables.Router.name, page)
         return RouterPage(items=[_router_to_response(row) for row in rows], next_cursor=cursor)
 
 
