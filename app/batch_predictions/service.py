@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from app.api.idempotency import Idempotency
 from app.api.paging import Page, newest_first
 from app.batch_predictions.schemas import (
+    MAX_RANKED_LABELS,
     BatchPrediction,
     BatchPredictionCreate,
     BatchPredictionPage,
@@ -47,7 +48,7 @@ def create(ctx: AppContext, body: BatchPredictionCreate, idempotency: Idempotenc
         versions.lock_model(tx, body.model, shared=True)
         version = resolve(tx.session, body.model, body.version)
         check_kind(version, dataset, pointer="/dataset_id")
-        _check_ranked_labels(body, version, dataset, ctx.settings.max_batch_ranked_labels)
+        _check_ranked_labels(body, version, dataset, MAX_RANKED_LABELS)
         job = queue.enqueue(
             tx, "batch_prediction", {}, dataset_id=dataset.id, model=body.model, priority=body.priority
         )

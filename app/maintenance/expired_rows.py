@@ -33,6 +33,13 @@ MAX_BATCHES = 200
 PAUSE_SECONDS = 0.05
 """Pause after each transaction, in which other writers get their turn."""
 
+KEEP_IDEMPOTENCY_DAYS = 1.0
+"""How long a response to an ``Idempotency-Key`` is kept: much longer than clients repeat a request, and as
+long as signatures of e-mail providers are valid."""
+
+KEEP_WORKERS_DAYS = 1.0
+"""How long the record of a dead worker is kept: long enough to look into its death."""
+
 _ANY_AGE = 1.0
 """Number of days for rows that have an expiry of their own; it is not used."""
 
@@ -53,12 +60,12 @@ def delete_expired(ctx: AppContext, stop: Callable[[], bool]) -> dict[str, int]:
         ),
         "jobs": _delete_in_batches(ctx, stop, settings.keep_jobs_days, _delete_jobs),
         "idempotency_records": _delete_in_batches(
-            ctx, stop, settings.keep_idempotency_days, _delete_idempotency_records
+            ctx, stop, KEEP_IDEMPOTENCY_DAYS, _delete_idempotency_records
         ),
         "webhook_deliveries": _delete_in_batches(
             ctx, stop, settings.keep_webhook_deliveries_days, _delete_webhook_deliveries
         ),
-        "workers": _delete_in_batches(ctx, stop, settings.keep_workers_days, _delete_workers),
+        "workers": _delete_in_batches(ctx, stop, KEEP_WORKERS_DAYS, _delete_workers),
         "console_sessions": _delete_in_batches(ctx, stop, _ANY_AGE, _delete_console_sessions),
     }
 

@@ -10,6 +10,10 @@ from typing import Final, NamedTuple
 from app.routing.schemas import Disposition, RouterPut
 from models.pipeline import Ranking
 
+DECISION_RANKING: Final = 20
+"""Number of labels in the ranking of a decision. With thousands of labels, the whole ranking would be most of
+the size of the database."""
+
 NOT_CALIBRATED: Final = (
     "the version is not calibrated, so review_below cannot be applied; train a version with the decision "
     "auto, or remove review_below from the router"

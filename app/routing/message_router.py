@@ -25,6 +25,7 @@ from app.metrics import FALLBACKS, count_decision
 from app.routing import canary, policies, service
 from app.routing.decision_content import Content, decision_content, decision_row, message_content
 from app.routing.decision_rules import (
+    DECISION_RANKING,
     NO_KNOWN_WORDS,
     apply_rules,
     decision_ranking,
@@ -254,7 +255,7 @@ class MessageRouter:
         outcome = apply_rules(
             config, predicted_labels(labels, ranked), set_probability(ranked), by.rule.unmet
         )
-        ranking = decision_ranking(labels, ranked, outcome, settings.decision_ranking)
+        ranking = decision_ranking(labels, ranked, outcome, DECISION_RANKING)
         explanation = scored.explanation
         if explanation:
             included = {item.label for item in ranking}

@@ -35,6 +35,10 @@ __all__ = ["Catalog", "ServedRouter", "ServedVersion", "Snapshot"]
 
 log = structlog.get_logger()
 
+POLL_SECONDS = 0.25
+"""Maximum time after which a process looks for changes of keys, aliases and routers that another process has
+made."""
+
 CHECK_SECONDS = 5.0
 """Time after which a check that does not end has failed. A request waits at most twice as long."""
 
@@ -53,7 +57,7 @@ class Catalog:
 
     Args:
         db: the database.
-        settings: how often to check, how long to continue without the database, and whether other machines
+        settings: how long to continue without the database, and whether other machines
             can reach the service.
         before_snapshot: called with the old and a new snapshot before requests use the new one. It must
             neither take long nor raise an exception. The old snapshot is None at the start.
@@ -67,7 +71,6 @@ class Catalog:
     ) -> None:
         self._db = db
         self._before_snapshot = before_snapshot
-        self._poll_seconds = settings.catalog_poll_seconds
         self._offline_seconds = settings.offline_seconds
         self._requires_keys = not settings.listens_on_loopback
         self._snapshot: Snapshot | None = None
@@ -239,7 +242,7 @@ class Catalog:
     async def _run(self) -> None:
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._poll_seconds):
+                async with asyncio.timeout(POLL_SECONDS):
                     await self._wake.wait()
             self._wake.clear()
             waiting, self._waiting = self._waiting, []

@@ -26,6 +26,10 @@ Result = TypeVar("Result")
 Documents: TypeAlias = list[str] | list[MailDocument] | FeatureRows
 """Documents of the kind that a pipeline was trained on."""
 
+MAX_PREDICTED_LABELS = 100_000
+"""Maximum number of labels in all rankings, label sets and explanations of one response, together with the
+terms in its explanations."""
+
 
 async def predict(
     catalog: Catalog,
@@ -68,7 +72,6 @@ async def rank(
     reference: int | str,
     read: Callable[[Pipeline], Documents],
     write: Callable[[ServedVersion, LoadedVersion, Ranking], Result],
-    settings: Settings,
     *,
     n_instances: int,
     n_bytes: int,
@@ -83,7 +86,6 @@ async def rank(
         reference: the number or an alias of the version.
         read: returns the documents for a pipeline. It runs in the thread of the prediction, as ``write``.
         write: converts the predictions.
-        settings: the limits.
         n_instances: number of the documents.
         n_bytes: size of the request.
         top: length of the rankings; None ranks every label.
@@ -97,7 +99,7 @@ async def rank(
         pipeline = found.pipeline
         documents = read(pipeline)
         try:
-            ranking = _rank(pipeline, documents, settings, top, pipeline.rule_)
+            ranking = _rank(pipeline, documents, top, pipeline.rule_)
         except CoveyError as error:
             raise from_library_error(error) from error
         return write(version, found, ranking)
@@ -105,10 +107,8 @@ async def rank(
     return await run_measured(found.ranking_cost, n_instances, n_bytes, compute)
 
 
-def _rank(
-    pipeline: Pipeline, documents: Documents, settings: Settings, top: int | None, rule: LabelSetRule
-) -> Ranking:
-    return pipeline.rank(documents, top=top, max_labels=settings.max_predicted_labels, rule=rule)
+def _rank(pipeline: Pipeline, documents: Documents, top: int | None, rule: LabelSetRule) -> Ranking:
+    return pipeline.rank(documents, top=top, max_labels=MAX_PREDICTED_LABELS, rule=rule)
 
 
 def _predict(version: ServedVersion, found: LoadedVersion, body: PredictRequest, settings: Settings) -> bytes:
@@ -122,7 +122,7 @@ def _predict(version: ServedVersion, found: LoadedVersion, body: PredictRequest,
                 top=body.top,
                 explain=body.explain,
                 quick=body.quick,
-                max_labels=settings.max_predicted_labels,
+                max_labels=MAX_PREDICTED_LABELS,
                 rule=rule,
             )
             predictions = encoder.explained_predictions(
@@ -131,7 +131,7 @@ def _predict(version: ServedVersion, found: LoadedVersion, body: PredictRequest,
                 texts=_unknown_texts(pipeline, body, documents, found_labels),
             )
         else:
-            predictions = encoder.predictions(_rank(pipeline, documents, settings, body.top, rule))
+            predictions = encoder.predictions(_rank(pipeline, documents, body.top, rule))
     except CoveyError as error:
         raise from_library_error(error) from error
     warning = b""

@@ -110,8 +110,7 @@ class Deliverer:
                 error=outcome.error,
                 milliseconds=round((time.monotonic() - started) * 1000),
             )
-            days = self._ctx.settings.webhook_disable_days
-            await asyncio.to_thread(work.record, self._ctx.db, attempt, outcome, disable_days=days)
+            await asyncio.to_thread(work.record, self._ctx.db, attempt, outcome)
         except SQLAlchemyError as error:  # the event is sent again when its claim ends
             log.warning("webhook.not_recorded", delivery_id=attempt.delivery_id, reason=type(error).__name__)
         finally:

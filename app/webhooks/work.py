@@ -28,6 +28,9 @@ log = structlog.get_logger()
 RETRY_SECONDS = (5, 60, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400)
 """Time after each failed attempt until the next one. After the last of them, the event has failed."""
 
+DISABLE_AFTER = timedelta(days=5)
+"""Time for which every attempt to send to a webhook fails before the webhook is disabled."""
+
 CLAIM_SECONDS = 60.0
 """Time after which a claimed event is sent again if its process has not recorded what became of it."""
 
@@ -234,7 +237,7 @@ def _claim(tx: Transaction, webhook_id: str, limit: int) -> list[Attempt]:
     ]
 
 
-def record(db: Database, attempt: Attempt, outcome: Outcome, *, disable_days: float) -> None:
+def record(db: Database, attempt: Attempt, outcome: Outcome) -> None:
     """Record what became of an attempt; disable a webhook that has failed for too long.
 
     If the webhook or the event was deleted meanwhile, there is nothing to record.
@@ -264,7 +267,7 @@ def record(db: Database, attempt: Attempt, outcome: Outcome, *, disable_days: fl
         failing = tx.now - webhook.failing_since
         if outcome.is_gone:
             _disable(tx, webhook, "the receiver returned 410 Gone")
-        elif disable_days and failing > timedelta(days=disable_days):
+        elif failing > DISABLE_AFTER:
             days = failing / timedelta(days=1)
             _disable(tx, webhook, f"every attempt has failed for {days:.1f} days; the last: {outcome.error}")
 

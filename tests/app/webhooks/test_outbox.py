@@ -135,7 +135,7 @@ def test_an_event_is_sent_again_if_its_sender_dies(ctx: AppContext, clock: Any) 
     clock.advance(work.CLAIM_SECONDS + 1)
     (second,) = work.claim_due(ctx.db, {}, 10)
     assert second == first
-    work.record(ctx.db, second, ACCEPTED, disable_days=5)
+    work.record(ctx.db, second, ACCEPTED)
     clock.advance(1e6)
     assert work.claim_due(ctx.db, {}, 10) == []
     (row,) = deliveries(ctx.db)
@@ -159,7 +159,7 @@ def test_attempts_become_rare_and_end(ctx: AppContext, clock: Any) -> None:
     delays = []
     for _ in range(len(work.RETRY_SECONDS) + 1):
         (attempt,) = work.claim_due(ctx.db, {}, 10)
-        work.record(ctx.db, attempt, FAILED, disable_days=0)
+        work.record(ctx.db, attempt, FAILED)
         (row,) = deliveries(ctx.db)
         delays.append((row.due_at - clock.now).total_seconds())
         clock.now = max(row.due_at, clock.now)
@@ -175,24 +175,24 @@ def test_a_webhook_is_disabled_after_days_of_failures_and_a_test_enables_it(
     webhook_id = create(ctx)
     end_job(ctx.db)
     (attempt,) = work.claim_due(ctx.db, {}, 10)
-    work.record(ctx.db, attempt, FAILED, disable_days=5)
+    work.record(ctx.db, attempt, FAILED)
     assert service.get(ctx.db, webhook_id).failing_since == clock.now
     clock.advance(6 * 86_400)
     end_job(ctx.db)
     attempt, other = work.claim_due(ctx.db, {}, 10)
-    work.record(ctx.db, attempt, FAILED, disable_days=5)
+    work.record(ctx.db, attempt, FAILED)
     disabled = service.get(ctx.db, webhook_id)
     assert disabled.disabled_at == clock.now
     assert disabled.disabled_reason is not None
     assert "for 6.0 days; the last: the receiver returned 500" in disabled.disabled_reason
     assert {row.state for row in deliveries(ctx.db)} == {"failed"}
-    work.record(ctx.db, other, ACCEPTED, disable_days=5)  # it was being sent; too late
+    work.record(ctx.db, other, ACCEPTED)  # it was being sent; too late
     end_job(ctx.db)
     assert work.claim_due(ctx.db, {}, 10) == []
 
     service.send_test(ctx.db, webhook_id)
     (attempt,) = work.claim_due(ctx.db, {}, 10)
-    work.record(ctx.db, attempt, ACCEPTED, disable_days=5)
+    work.record(ctx.db, attempt, ACCEPTED)
     enabled = service.get(ctx.db, webhook_id)
     assert (enabled.disabled_at, enabled.disabled_reason, enabled.failing_since) == (None, None, None)
     end_job(ctx.db)
@@ -205,7 +205,7 @@ def test_a_success_ends_the_time_of_failures(ctx: AppContext, clock: Any) -> Non
         end_job(ctx.db)
         clock.advance(4 * 86_400)
         for attempt in work.claim_due(ctx.db, {}, 10):
-            work.record(ctx.db, attempt, outcome, disable_days=5)
+            work.record(ctx.db, attempt, outcome)
     assert service.get(ctx.db, webhook_id).disabled_at is None
 
 
@@ -213,7 +213,7 @@ def test_a_receiver_that_is_gone_is_disabled_at_once(ctx: AppContext) -> None:
     webhook_id = create(ctx)
     end_job(ctx.db)
     (attempt,) = work.claim_due(ctx.db, {}, 10)
-    work.record(ctx.db, attempt, Outcome(410, "the receiver returned 410"), disable_days=5)
+    work.record(ctx.db, attempt, Outcome(410, "the receiver returned 410"))
     assert service.get(ctx.db, webhook_id).disabled_reason == "the receiver returned 410 Gone"
 
 
@@ -222,7 +222,7 @@ def test_an_outcome_for_a_deleted_webhook_is_ignored(ctx: AppContext) -> None:
     end_job(ctx.db)
     (attempt,) = work.claim_due(ctx.db, {}, 10)
     service.delete(ctx.db, webhook_id)
-    work.record(ctx.db, attempt, FAILED, disable_days=5)
+    work.record(ctx.db, attempt, FAILED)
     assert deliveries(ctx.db) == []
 
 
@@ -285,7 +285,7 @@ def test_many_reviews_wait_without_being_lost(
         clock.advance(120)
         for attempt in work.claim_due(ctx.db, {}, 1):
             sent.append(attempt.data["decision_id"])
-            work.record(ctx.db, attempt, ACCEPTED, disable_days=5)
+            work.record(ctx.db, attempt, ACCEPTED)
     assert sorted(sent) == sorted(expected)
 
 
@@ -293,7 +293,7 @@ def test_old_deliveries_are_deleted_unless_they_are_pending(ctx: AppContext, clo
     create(ctx)
     end_job(ctx.db)
     (attempt,) = work.claim_due(ctx.db, {}, 10)
-    work.record(ctx.db, attempt, ACCEPTED, disable_days=5)
+    work.record(ctx.db, attempt, ACCEPTED)
     end_job(ctx.db)
     # Ids have the time of the machine, so the clock moves from there.
     with ctx.db.write() as tx:
