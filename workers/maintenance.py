@@ -25,7 +25,7 @@ from app.routing.report.drift_events import queue_drift_events
 from app.server.parent_death import set_parent_death_signal
 from app.server.restart_delay import RestartDelay
 from app.settings import Settings
-from app.webhooks.delivery import Deliverer
+from app.webhooks.sender import WebhookSender
 from workers import job_kinds, stopping
 from workers.heartbeat import Heartbeat
 from workers.lost_jobs import requeue_lost_jobs
@@ -213,7 +213,7 @@ def _repeat(
 
 def _send_events(settings: Settings, requests: Requests) -> None:
     """Send the events of webhooks. The process ends without waiting for attempts: they are repeated."""
-    asyncio.run(Deliverer(AppContext.open(settings, requests)).run(stopping.requested))
+    asyncio.run(WebhookSender(AppContext.open(settings, requests)).run(stopping.requested))
 
 
 def _end_process(arguments: threading.ExceptHookArgs) -> None:
