@@ -55,6 +55,7 @@ check: $(VENV)/.developing ## Check style, formatting, types, and openapi.json.
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python clients/python/generate.py
+	$(BIN)/python clients/python/unasync.py --check
 	cd clients/python && $(CURDIR)/$(BIN)/mypy
 	$(BIN)/python clients/breaking_changes.py
 	$(BIN)/python clients/check_rules.py

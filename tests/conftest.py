@@ -81,7 +81,6 @@ def own_stack(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stack]
     """
     settings = {
         "COVEY_LEASE_SECONDS": "60",
-        "COVEY_HEARTBEAT_SECONDS": "0.5",
         **getattr(request, "param", {}),
     }
     stack = Stack(tmp_path / "data", settings).start()

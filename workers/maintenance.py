@@ -26,7 +26,7 @@ from app.server.child_process import ChildProcess
 from app.server.process_name import name_process
 from app.server.supervisor import supervise
 from app.settings import Settings
-from app.webhooks.delivery import Deliverer
+from app.webhooks.sender import WebhookSender
 from workers import job_kinds, stopping
 from workers.heartbeat import Heartbeat
 from workers.lost_jobs import requeue_lost_jobs
@@ -170,7 +170,7 @@ def _repeat(
 
 def _send_events(settings: Settings, requests: Requests) -> None:
     """Send the events of webhooks. The process ends without waiting for attempts: they are repeated."""
-    asyncio.run(Deliverer(AppContext.open(settings, requests)).run(stopping.requested))
+    asyncio.run(WebhookSender(AppContext.open(settings, requests)).run(stopping.requested))
 
 
 def _end_process(arguments: threading.ExceptHookArgs) -> None:

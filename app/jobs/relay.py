@@ -30,6 +30,10 @@ log = structlog.get_logger()
 UNAVAILABLE = (OperationalError, OSError, RedisError)
 """Errors of a broker that is away."""
 
+QUEUE_AHEAD = 2
+"""Number of jobs of each Celery queue that are handed to the broker before a worker is free. The others wait
+in the database, where urgent ones overtake them."""
+
 PERIOD_SECONDS = 1.0
 """Time between two looks of a worker's relay for jobs of which nothing told it."""
 
@@ -57,7 +61,7 @@ class Relay:
     def run_once(self) -> None:
         """Hand out jobs until the queues are full or no job waits."""
         try:
-            while tasks := hand_out(self._db, self._settings.queue_ahead):
+            while tasks := hand_out(self._db, QUEUE_AHEAD):
                 self._send(tasks)
         except DATABASE_UNAVAILABLE as error:
             log.warning("relay.database_unavailable", reason=type(error).__name__)

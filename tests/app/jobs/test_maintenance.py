@@ -16,6 +16,7 @@ from waiting import wait_for
 from app.context import AppContext
 from app.db import tables
 from app.maintenance import retention
+from app.settings import Settings
 from workers import maintenance, stopping
 from workers.requests import Requests
 
@@ -30,7 +31,8 @@ def wait_forever(*_: object, **__: object) -> None:
 def test_heartbeats_continue_while_retention_and_the_search_for_lost_jobs_do_not_end(
     ctx: AppContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = ctx.settings.model_copy(update={"heartbeat_seconds": 0.02, "collect_seconds": 0.01})
+    settings = ctx.settings.model_copy(update={"collect_seconds": 0.01})
+    monkeypatch.setattr(Settings, "heartbeat_seconds", 0.02)
     monkeypatch.setattr(stopping, "_worker", mmap.mmap(-1, 1))
     monkeypatch.setattr(retention, "apply_retention", wait_forever)
     monkeypatch.setattr(maintenance, "requeue_lost_jobs", wait_forever)
