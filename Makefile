@@ -34,6 +34,10 @@ test: $(VENV)/.developing ## Set up and run all checks and tests.
 	@$(MAKE) --no-print-directory check
 	$(BIN)/pytest --numprocesses 2 --dist loadgroup
 
+.PHONY: durations
+durations: $(VENV)/.developing ## Run all tests and store how long they take, which orders the tests of later runs.
+	$(BIN)/pytest --numprocesses 2 --dist loadgroup --store-durations
+
 .PHONY: test-long
 test-long: $(VENV)/.developing ## Run the tests with many more random examples, and the slow tests (about an hour).
 	$(BIN)/pytest --numprocesses 2 --dist loadgroup --hypothesis-profile long -m "long or not long"
