@@ -53,13 +53,21 @@ $(PROTOCOL_CLIENTS)/%/.installed: tests/protocols/%.txt
 protocol-clients: $(VENV)/.developing $(PROTOCOL_CLIENTS)/open-inference/.installed $(PROTOCOL_CLIENTS)/label-studio/.installed ## Try clients of other projects with the service: Triton, KServe, MLServer, Label Studio (needs the network).
 	COVEY_PROTOCOL_CLIENTS=$(CURDIR)/$(PROTOCOL_CLIENTS) $(BIN)/pytest tests/protocols
 
-.PHONY: check
+CHECKS := check-types check-style check-contract
+
+.PHONY: check $(CHECKS)
 check: $(VENV)/.developing ## Check style, formatting, types, and openapi.json.
+	@$(MAKE) --no-print-directory --jobs 2 --keep-going --output-sync=target $(CHECKS)
+
+check-types:
+	$(BIN)/python clients/python/generate.py
+	$(BIN)/mypy
+
+check-style:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/python clients/python/generate.py
-	cd clients/python && $(CURDIR)/$(BIN)/mypy
+
+check-contract:
 	$(BIN)/python clients/breaking_changes.py
 	$(BIN)/python clients/check_rules.py
 
