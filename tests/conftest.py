@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import corpora
 import durations
@@ -54,6 +55,12 @@ def pytest_configure(config: pytest.Config) -> None:
     """Store durations in the main process, which receives the reports of all processes."""
     if config.getoption("store_durations") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(durations.StoreDurations())
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Let one process run all tests of a unit."""
+    return durations.scheduler(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 @pytest.hookimpl(trylast=True)  # after pytest-xdist has added the groups to the ids

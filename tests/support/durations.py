@@ -1,7 +1,7 @@
-"""How long the tests take, by unit: an ``xdist_group``, or the other tests of a file.
+"""Units of tests that one process runs, since they share fixtures, and how long the units take.
 
-``make durations`` stores them. Units that take long run first, so that all processes of ``make test`` end at
-the same time.
+A unit is an ``xdist_group``, or the other tests of a file. Units that take long run first, so that all
+processes of ``make test`` end at the same time. ``make durations`` stores the durations.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadGroupScheduling
 
 FILE = Path(__file__).parents[1] / "durations.json"
 
@@ -34,6 +36,13 @@ def longest_first(items: list[pytest.Item]) -> None:
         return -seconds.get(unit, DEFAULT_SECONDS), unit
 
     items.sort(key=key)
+
+
+def scheduler(config: pytest.Config, log: Any) -> Any:
+    """Return a scheduler for units. That of pytest-xdist lets all processes run tests of each file."""
+    scheduling = LoadGroupScheduling(config, log)
+    scheduling._split_scope = unit_of
+    return scheduling
 
 
 class StoreDurations:
