@@ -17,12 +17,15 @@ install: $(VENV)/.installed ## Create .venv and install covey with the locked de
 $(VENV)/.installed: requirements/run.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Covey needs Python 3.11 or later" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) install --require-hashes --requirement requirements/run.lock
+	$(PIP) install --no-compile --require-hashes --requirement requirements/run.lock
 	$(PIP) install --no-deps --no-build-isolation --editable .
+	@# pip would compile with one process. A file that cannot be compiled is for another version of Python.
+	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
 	@touch $@
 
 $(VENV)/.developing: $(VENV)/.installed requirements/dev.lock
-	$(PIP) install --require-hashes --requirement requirements/dev.lock
+	@# Python compiles the part of these packages that runs, when it runs.
+	$(PIP) install --no-compile --require-hashes --requirement requirements/dev.lock
 	@touch $@
 
 .PHONY: demo
