@@ -216,9 +216,9 @@ def test_wrong_arguments_of_an_operation_are_the_callers_error() -> None:
     service = Service(json_response(200, dataset()))
     covey = Blocking(service).covey
     with pytest.raises(TypeError, match="missing a required argument: 'dataset_id'"):
-        covey.call(datasets_get.sync_detailed, id="ds_1", client=covey.api)
+        covey.call(datasets_get.sync_detailed, id="ds_1", client=covey.api)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="missing a required argument: 'client'"):
-        list(covey.iterate(datasets_list.sync_detailed))
+        list(covey.iterate(datasets_list.sync_detailed))  # type: ignore[call-arg]
     assert service.requests == []
 
 
