@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import pytest
@@ -47,15 +47,17 @@ TEXTS: dict[str, Callable[[int], str]] = {
 }
 
 
-def body_types() -> dict[str, Any]:
-    """Return the schema of the body of each operation that reads JSON."""
+@cache
+def operations() -> dict[str, tuple[Any, BodyValidator]]:
+    """Return schema and validator of the body of each operation that reads JSON."""
     types = {"routers_route_message_parts": MessageParts}
     for context in iter_route_contexts(create_app(Settings()).routes):
         route: Any = context.route
         field = getattr(route, "body_field", None)
         if field is not None:
             types[route.unique_id] = field.field_info.annotation
-    return types
+    assert len(types) > 10
+    return {operation: (body_type, BodyValidator(body_type)) for operation, body_type in types.items()}
 
 
 def handle(validator: BodyValidator, body: bytes) -> None:
@@ -85,17 +87,13 @@ def bodies(body_type: Any, name: str) -> dict[str, Callable[[int], bytes]]:
 @factors
 @pytest.mark.parametrize("name", [*VALUES, *TEXTS])
 def test_time_grows_with_the_size_of_a_body(name: str, factor: int) -> None:
-    types = body_types()
-    assert len(types) > 10
-    for operation, body_type in types.items():
-        validator = BodyValidator(body_type)
+    for operation, (body_type, validator) in operations().items():
         for place, build in bodies(body_type, name).items():
             check_time(f"{operation}/{place}: {name}", partial(handle_built, validator, build), SIZE * factor)
 
 
 @pytest.mark.parametrize("name", VALUES)
 def test_memory_grows_with_the_size_of_a_body(name: str) -> None:
-    for body_type in body_types().values():
-        validator = BodyValidator(body_type)
-        body = f'{{"instances":{VALUES[name](4 * SIZE)}}}'.encode()
-        check_memory(name, partial(handle_built, validator, lambda _: body), 0, len(body))  # noqa: B023
+    body = f'{{"instances":{VALUES[name](4 * SIZE)}}}'.encode()
+    for _, validator in operations().values():
+        check_memory(name, partial(handle_built, validator, lambda _: body), 0, len(body))
