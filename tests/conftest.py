@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import corpora
 import durations
+import postgres
 import pytest
+import required
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 from stack import Stack
+from waiting import wait_for
 
 # Container images often set this variable. Every process that a test starts would compile the whole program.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -42,6 +46,10 @@ settings.register_profile(
 os.environ.setdefault("COVEY_JOB_NICENESS", "0")
 
 
+SHARED_STACKS = ("killable_stack", "stack")
+"""Fixtures of stacks that tests share. The tests of one fixture run in one process, which starts it once."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option of ``make durations``."""
     parser.addoption(
@@ -61,6 +69,14 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Let one process run all tests of a unit."""
     return durations.scheduler(config, log) if config.getoption("dist") == "loadgroup" else None
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Make a group of the tests that share a stack."""
+    if isinstance(item, pytest.Function) and item.get_closest_marker("xdist_group") is None:
+        used = [name for name in SHARED_STACKS if name in item.fixturenames]
+        for name in used[:1]:  # pytest-xdist would make a group of its own from two
+            item.add_marker(pytest.mark.xdist_group(name))
 
 
 @pytest.hookimpl(trylast=True)  # after pytest-xdist has added the groups to the ids
@@ -88,6 +104,16 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.fixture(scope="session")
+def postgres_server() -> Iterator[postgres.PostgresServer]:
+    """A PostgreSQL server for the whole test session. Without one, its tests are skipped."""
+    try:
+        with postgres.server() as server:
+            yield server
+    except postgres.UnavailableError as error:
+        required.missing(f"no PostgreSQL: {error}")
+
+
+@pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """One embedded stack for all tests that do not disturb other tests."""
     stack = Stack(tmp_path_factory.mktemp("stack") / "data").start()
@@ -95,17 +121,60 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     stack.stop()
 
 
-@pytest.fixture
-def own_stack(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stack]:
-    """A stack for a single test, with the settings in the fixture's parameter.
+class KillableStack:
+    """The stack of ``killable_stack``, which starts with the first test that needs it.
 
-    Its workers look for lost jobs often. Leases are long, because a process on a busy machine may renew
-    its lease late.
+    Leases are long, because a process on a busy machine may renew its lease late. Jobs write checkpoints only at the steps at which a test holds them.
     """
-    settings = {
-        "COVEY_LEASE_SECONDS": "60",
-        **getattr(request, "param", {}),
-    }
-    stack = Stack(tmp_path / "data", settings).start()
+
+    SETTINGS = MappingProxyType(
+        {
+            "COVEY_LEASE_SECONDS": "60",
+            "COVEY_CHECKPOINT_SECONDS": "3600",
+            "COVEY_JOB_ATTEMPTS": "2",
+        }
+    )
+
+    def __init__(self, new_folder: Callable[[], Path]) -> None:
+        self._new_folder = new_folder
+        self._stack: Stack | None = None
+
+    def running(self) -> Stack:
+        """Return the stack with all its processes."""
+        if self._stack is None:
+            self._stack = Stack(self._new_folder() / "data", self.SETTINGS).start()
+        wait_for(self._has_all_processes, what="all processes of the stack")
+        return self._stack
+
+    def _has_all_processes(self) -> bool | None:
+        assert self._stack is not None
+        return (self._stack.is_ready() and len(self._stack.worker_pids()) == 1) or None
+
+    def stop(self) -> None:
+        """Stop the stack; the next test gets a new one."""
+        if self._stack is not None:
+            self._stack.stop()
+        self._stack = None
+
+
+@pytest.fixture(scope="session")
+def killable_stacks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KillableStack]:
+    """The stack of ``killable_stack``."""
+    stacks = KillableStack(lambda: tmp_path_factory.mktemp("killable"))
+    yield stacks
+    stacks.stop()
+
+
+@pytest.fixture
+def killable_stack(request: pytest.FixtureRequest, killable_stacks: KillableStack) -> Iterator[Stack]:
+    """A stack whose processes the test may kill, stop and start, as other tests did before it.
+
+    All its processes run when the test begins. The data of other tests is still there. A test that fails
+    leaves nothing to the next one.
+    """
+    stack = killable_stacks.running()
+    n_failed = request.session.testsfailed
     yield stack
-    stack.stop()
+    stack.release_all()
+    if request.session.testsfailed > n_failed:
+        killable_stacks.stop()

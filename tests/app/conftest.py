@@ -10,7 +10,6 @@ from pathlib import Path
 import in_process
 import postgres
 import pytest
-import required
 from in_process_api import InProcessApi, api
 from sqlalchemy import QueuePool, delete, text
 from waiting import wait_for
@@ -25,16 +24,6 @@ def _migrate(url: str) -> str:
     schema.migrate(db.engine)
     db.close()
     return url
-
-
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[postgres.PostgresServer]:
-    """A PostgreSQL server for the whole test session. Without one, its tests are skipped."""
-    try:
-        with postgres.server() as server:
-            yield server
-    except postgres.UnavailableError as error:
-        required.missing(f"no PostgreSQL: {error}")
 
 
 @pytest.fixture(scope="session")

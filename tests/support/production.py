@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import socket
@@ -76,6 +77,43 @@ def _redis_server(program: str, folder: Path) -> Iterator[str]:
         process.wait(LIMIT_SECONDS)
 
 
+@contextmanager
+def api(data: Path, *options: str, **settings: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """Run ``covey api`` on a data folder, beside the service that uses it, while the block lasts.
+
+    Args:
+        data: the data folder.
+        options: options of the command.
+        settings: environment variables, ``COVEY_…``.
+
+    Yields:
+        The process, which is ready, and its URL.
+    """
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "app", "api", "--port", str(port), *options],
+        env={**os.environ, "COVEY_DATA_DIR": str(data), **settings},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=end_with_parent(),  # noqa: PLW1509 - calls nothing that takes a lock
+    )
+
+    def ready() -> bool | None:
+        assert process.poll() is None
+        with suppress(httpx.HTTPError):
+            return True if httpx.get(f"{url}/health/ready", trust_env=False).status_code == 200 else None
+        return None
+
+    try:
+        wait_for(ready, what="the API")
+        yield process, url
+    finally:
+        process.kill()
+        process.wait()
+
+
 class Production(Stack):
     """One API process and several worker processes.
 
@@ -115,25 +153,34 @@ class Production(Stack):
     def start_workers(self) -> None:
         """Start the workers, and wait until everything is ready."""
         self.workers = [self._run("worker") for _ in range(self._n_workers)]
+        try:
+            self._wait_for_workers()
+        except (TimeoutError, RuntimeError):
+            self.stop()
+            raise
 
+    @contextmanager
+    def another_worker(self) -> Iterator[None]:
+        """Run one more worker while the block lasts; then stop one if none was killed."""
+        self.workers.append(self._run("worker"))
+        self._wait_for_workers()
+        n = len(self.workers)
+        yield
+        if len(self.workers) == n:
+            assert _stop(self.workers.pop()) == 0, self.tail()
+
+    def _wait_for_workers(self) -> None:
         def ready() -> bool | None:
             assert self.api is not None
             if any(process.poll() is not None for process in (self.api, *self.workers)):
                 raise RuntimeError(f"not ready: {self.tail()}")
             with suppress(httpx.HTTPError):
                 response = self.http.get("/health/ready")
-                return (
-                    True
-                    if response.status_code == 200 and response.json()["workers"] == self._n_workers
-                    else None
-                )
+                if response.status_code == 200 and response.json()["workers"] == len(self.workers):
+                    return True
             return None
 
-        try:
-            wait_for(ready, what="the service to be ready")
-        except (TimeoutError, RuntimeError):
-            self.stop()
-            raise
+        wait_for(ready, what="the service to be ready")
 
     def stop(self) -> int:
         """Stop all processes with SIGTERM. Return 0 if all stopped without an error, or were killed."""
@@ -143,10 +190,12 @@ class Production(Stack):
         other_statuses = [status for status in statuses if status not in (-signal.SIGKILL, -signal.SIGTERM)]
         return max(other_statuses, default=0)
 
-    def worker_of_the_job(self) -> subprocess.Popen[bytes]:
-        """Return the worker that runs the only running job."""
+    def kill_worker_of_the_job(self) -> None:
+        """Kill the worker that runs the only running job."""
         (busy,) = [worker for worker in self.workers if self.job_pids(worker.pid)]
-        return busy
+        self.workers.remove(busy)
+        busy.kill()
+        busy.wait()
 
     def _run(self, *words: str) -> subprocess.Popen[bytes]:
         with self.log.open("ab") as log:

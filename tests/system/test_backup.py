@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,6 @@ from typing import Any
 import bucket
 import postgres
 import pytest
-import required
 from commands import covey
 from stack import Stack, departments
 from waiting import wait_for
@@ -26,23 +25,6 @@ PREDICT_REQUEST = {
 MESSAGE = {"email": {"subject": "Late", "text": "the courier is late with the parcel"}}
 
 
-@pytest.fixture(params=["sqlite and a folder", "postgresql and a bucket"])
-def target_settings(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, str]]:
-    """Yield the settings of the service that the backup is restored to."""
-    if request.param == "sqlite and a folder":
-        yield {}
-        return
-    try:
-        with postgres.server() as server, bucket.server(tmp_path / "bucket.log") as buckets:
-            yield {
-                "COVEY_DATABASE_URL": server.create(),
-                "COVEY_STORAGE_URL": buckets.create(),
-                **bucket.CREDENTIALS,
-            }
-    except postgres.UnavailableError as error:
-        required.missing(f"no PostgreSQL: {error}")
-
-
 def all_responses(stack: Stack) -> dict[str, Any]:
     """Return the responses of the service about all its resources."""
     paths = ["models/helpdesk/versions", "datasets", "training-jobs", "routers", "routers/desk/decisions"]
@@ -53,52 +35,67 @@ def all_responses(stack: Stack) -> dict[str, Any]:
     }
 
 
+@pytest.fixture
+def targets(postgres_server: postgres.PostgresServer, tmp_path: Path) -> Iterator[list[dict[str, str]]]:
+    """Yield the settings of the services that the backup is restored to."""
+    with bucket.server(tmp_path / "bucket.log") as buckets:
+        database = postgres_server.create()
+        bucket_url = buckets.create()
+        yield [
+            {},
+            {"COVEY_DATABASE_URL": database, "COVEY_STORAGE_URL": bucket_url, **bucket.CREDENTIALS},
+        ]
+        postgres_server.drop(database)
+
+
 def test_a_restored_service_returns_the_same_responses(
-    own_stack: Stack, target_settings: Mapping[str, str], tmp_path: Path
+    killable_stack: Stack, targets: list[dict[str, str]], tmp_path: Path
 ) -> None:
-    dataset = own_stack.dataset(departments(80))
-    own_stack.finished(own_stack.train(dataset["id"], model="helpdesk")["id"])
-    own_stack.call(
-        "PUT", "/v1/routers/desk", 200, json={"model": "helpdesk", "fallback": "front@example.org"}
-    )
-    decision = own_stack.call("POST", "/v1/routers/desk/message-parts", 200, json=MESSAGE)
-    before = all_responses(own_stack)
+    stack = killable_stack
+    dataset = stack.dataset(departments(80))
+    stack.finished(stack.train(dataset["id"], model="helpdesk")["id"])
+    stack.call("PUT", "/v1/routers/desk", 200, json={"model": "helpdesk", "fallback": "front@example.org"})
+    decision = stack.call("POST", "/v1/routers/desk/message-parts", 200, json=MESSAGE)
+    before = all_responses(stack)
 
     file = tmp_path / "covey.tar.zst"
-    backup = covey("backup", str(file), "--data", str(own_stack.data))
+    backup = covey("backup", str(file), "--data", str(stack.data))
     assert backup.returncode == 0, backup.stderr
     assert backup.stdout.startswith("backed up: "), backup.stdout
 
-    restore = covey("restore", str(file), "--data", str(tmp_path / "restored"), environment=target_settings)
-    assert restore.returncode == 0, restore.stderr
-    restored_stack = Stack(tmp_path / "restored", target_settings).start()
-    try:
-        assert all_responses(restored_stack) == before
-        assert restored_stack.call("POST", "/v1/routers/desk/message-parts", 200, json=MESSAGE) == decision
-        # The restored service continues the version numbers.
-        job = restored_stack.finished(restored_stack.train(dataset["id"], model="helpdesk")["id"])
-        assert job["result"]["version"] == 2
-    finally:
-        assert restored_stack.stop() == 0
-    second_restore = covey(
-        "restore", str(file), "--data", str(tmp_path / "restored"), environment=target_settings
-    )
-    assert second_restore.returncode == 1
-    assert "the database is not empty" in second_restore.stderr
+    for n, settings in enumerate(targets):
+        data = tmp_path / f"restored-{n}"
+        restore = covey("restore", str(file), "--data", str(data), environment=settings)
+        assert restore.returncode == 0, restore.stderr
+        restored_stack = Stack(data, settings).start()
+        try:
+            assert all_responses(restored_stack) == before, settings
+            again = restored_stack.call("POST", "/v1/routers/desk/message-parts", 200, json=MESSAGE)
+            assert again == decision
+            # The restored service continues the version numbers.
+            job = restored_stack.finished(restored_stack.train(dataset["id"], model="helpdesk")["id"])
+            assert job["result"]["version"] == 2
+        finally:
+            assert restored_stack.stop() == 0
+        second_restore = covey("restore", str(file), "--data", str(data), environment=settings)
+        assert second_restore.returncode == 1
+        assert "the database is not empty" in second_restore.stderr
 
 
-def test_backups_succeed_while_data_sets_are_uploaded_and_deleted(own_stack: Stack, tmp_path: Path) -> None:
+def test_backups_succeed_while_data_sets_are_uploaded_and_deleted(
+    killable_stack: Stack, tmp_path: Path
+) -> None:
     stopped = threading.Event()
     rounds = 0
 
     def upload_and_delete() -> None:
         nonlocal rounds
         while not stopped.is_set():
-            kept = own_stack.dataset(departments(20))
-            deleted = own_stack.dataset(departments(20))
-            own_stack.call("DELETE", f"/v1/datasets/{deleted['id']}", 204)
+            kept = killable_stack.dataset(departments(20))
+            deleted = killable_stack.dataset(departments(20))
+            killable_stack.call("DELETE", f"/v1/datasets/{deleted['id']}", 204)
             if rounds % 2:
-                own_stack.call("DELETE", f"/v1/datasets/{kept['id']}", 204)
+                killable_stack.call("DELETE", f"/v1/datasets/{kept['id']}", 204)
             rounds += 1
 
     def wait_for_next_round(before: int) -> None:
@@ -108,7 +105,7 @@ def test_backups_succeed_while_data_sets_are_uploaded_and_deleted(own_stack: Sta
         busy = executor.submit(upload_and_delete)
         for n in range(3):
             wait_for_next_round(rounds)
-            result = covey("backup", str(tmp_path / f"{n}.tar.zst"), "--data", str(own_stack.data))
+            result = covey("backup", str(tmp_path / f"{n}.tar.zst"), "--data", str(killable_stack.data))
             assert result.returncode == 0, result.stderr
         stopped.set()
         busy.result()

@@ -134,20 +134,19 @@ def and_with_redis(name: str, both: object, redis_only: object) -> pytest.MarkDe
 
 @pytest.fixture(scope="module", params=PARAMETERS.values())
 def installation(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    postgres_server: postgres.PostgresServer,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Installation]:
     folder = tmp_path_factory.mktemp(request.param)
     with ExitStack() as opened:
         try:
-            database = opened.enter_context(postgres.server()).create()
             (folder / "broker").mkdir()
             direct_url = opened.enter_context(BROKERS[request.param](folder / "broker"))
-        except (
-            postgres.UnavailableError,
-            rabbitmq.UnavailableError,
-            production.UnavailableError,
-        ) as error:
+        except (rabbitmq.UnavailableError, production.UnavailableError) as error:
             required.missing(str(error))
+        database = postgres_server.create()
+        opened.callback(postgres_server.drop, database)
         direct = make_url(direct_url)
         assert direct.port is not None
         broker = opened.enter_context(fault_proxy.proxy(("127.0.0.1", direct.port)))
@@ -263,6 +262,42 @@ def test_a_worker_of_celery_joins_and_its_time_limit_ends_a_training(
     for hold in busy:
         hold.release()
     assert {service.finished(other)["state"] for other in others} == {"succeeded"}
+
+
+@only_redis
+def test_a_training_survives_the_kill_of_its_worker(installation: Installation) -> None:
+    service = installation.service
+    assert service.finished(installation.train("desk"))["state"] == "succeeded"
+    request_body = {"instances": [{"text": "parcel late courier delivery tracking"}]}
+    before = service.http.post("/v1/models/desk/predict", json=request_body)
+    assert before.json()["predictions"][0]["labels"] == ["shipping"]
+
+    with service.another_worker():
+        hold = service.hold()
+        job = installation.train("desk")
+        hold.wait()
+        service.kill_worker_of_the_job()
+        assert service.http.post("/v1/models/desk/predict", json=request_body).content == before.content
+        ended = service.finished(job)
+    assert ended["state"] == "succeeded", ended
+    assert ended["attempt"] == 2
+    assert ended["result"]["version"] == 2
+    events = installation.events(job)
+    assert events.count("lost") == 1
+    assert events.count("succeeded") == 1
+    assert service.call("GET", "/v1/models/desk", 200)["versions"] == 2
+    service.call("GET", "/health/ready", 200)
+
+
+def test_two_workers_run_each_of_many_jobs_once(installation: Installation) -> None:
+    service = installation.service
+    with service.another_worker():
+        jobs = [installation.train(f"many-{i % 3}") for i in range(12)]
+        ended = [service.finished(job) for job in jobs]
+    assert [job["state"] for job in ended] == ["succeeded"] * 12
+    assert [job["attempt"] for job in ended] == [1] * 12
+    for i in range(3):
+        assert service.call("GET", f"/v1/models/many-{i}", 200)["versions"] == 4
 
 
 @only_redis

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
@@ -32,18 +31,9 @@ CHECKPOINTS: dict[str, list[dict[str, Any]]] = {
 """The steps after which the job writes a checkpoint, in its first and in its second attempt."""
 
 
-@pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """A stack that writes checkpoints only at the steps at which a test holds a job."""
-    settings = {"COVEY_CHECKPOINT_SECONDS": "3600", "COVEY_LEASE_SECONDS": "60"}
-    stack = Stack(tmp_path_factory.mktemp("checkpoints") / "data", settings).start()
-    yield stack
-    stack.stop()
-
-
-@pytest.fixture(scope="module")
-def dataset_id(stack: Stack) -> str:
-    identifier: str = stack.dataset(departments(80))["id"]
+@pytest.fixture
+def dataset_id(killable_stack: Stack) -> str:
+    identifier: str = killable_stack.dataset(departments(80))["id"]
     return identifier
 
 
@@ -64,8 +54,9 @@ def curve(stack: Stack, job_id: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("kind", LEARNERS)
 def test_a_resumed_training_produces_the_same_bytes_as_an_uninterrupted_one(
-    stack: Stack, dataset_id: str, kind: str
+    killable_stack: Stack, dataset_id: str, kind: str
 ) -> None:
+    stack = killable_stack
     uninterrupted = stack.finished(
         stack.train(dataset_id, model=f"uninterrupted-{kind}", **LEARNERS[kind])["id"]
     )
@@ -101,8 +92,9 @@ def test_a_resumed_training_produces_the_same_bytes_as_an_uninterrupted_one(
 
 @pytest.mark.parametrize("fault", ["damage", "remove"])
 def test_a_training_restarts_if_its_checkpoint_is_damaged_or_missing(
-    stack: Stack, dataset_id: str, fault: str
+    killable_stack: Stack, dataset_id: str, fault: str
 ) -> None:
+    stack = killable_stack
     hold = stack.hold(point="checkpoint", step=13)
     job = stack.train(dataset_id, model=f"restarted-{fault}", **LEARNERS["boosting"])
     process = hold.wait()
@@ -119,7 +111,8 @@ def test_a_training_restarts_if_its_checkpoint_is_damaged_or_missing(
     assert [point["step"] for point in curve(stack, job["id"])] == list(range(1, BOOSTING["rounds"] + 1))
 
 
-def test_a_cell_of_an_experiment_resumes_from_its_checkpoint(stack: Stack, dataset_id: str) -> None:
+def test_a_cell_of_an_experiment_resumes_from_its_checkpoint(killable_stack: Stack, dataset_id: str) -> None:
+    stack = killable_stack
     body = {
         "dataset_id": dataset_id,
         "split": {"kind": "random", "test_fraction": 0.5},
@@ -149,7 +142,7 @@ def test_a_cell_of_an_experiment_resumes_from_its_checkpoint(stack: Stack, datas
     assert resumed["rows"][0]["test"] == uninterrupted["rows"][0]["test"]
     with closing(sqlite3.connect(stack.data / "covey.db")) as db:
         query = (
-            "select count(*) from job_events join jobs on jobs.id = job_events.job_id "
-            "where jobs.kind = 'cell' and job_events.type = 'resumed'"
+            "select count(*) from job_events join experiment_cells using (job_id) "
+            "where experiment_id = ? and type = 'resumed'"
         )
-        assert db.execute(query).fetchone() == (1,)
+        assert db.execute(query, [experiment["id"]]).fetchone() == (1,)

@@ -45,32 +45,33 @@ def test_commands_on_a_damaged_file_end_with_the_reason_and_the_remedy(
 
 
 def test_a_service_whose_file_is_damaged_reports_it_and_runs_again_from_a_backup(
-    own_stack: Stack, tmp_path: Path
+    killable_stack: Stack, tmp_path: Path
 ) -> None:
-    dataset = own_stack.dataset(departments(40))
+    stack = killable_stack
+    dataset = stack.dataset(departments(40))
     file = tmp_path / "covey.tar.zst"
-    covey("backup", str(file), "--data", str(own_stack.data), check=True)
-    own_stack.stop()
+    covey("backup", str(file), "--data", str(stack.data), check=True)
+    stack.stop()
     # The processes of the service keep nothing of the file in memory that they have not read.
-    own_stack.start()
-    damage(own_stack.data / "covey.db")
+    stack.start()
+    damage(stack.data / "covey.db")
 
     def damaged() -> httpx.Response | None:
-        responses = [own_stack.http.get(path) for path in (f"/v1/datasets/{dataset['id']}", "/v1/models")]
+        responses = [stack.http.get(path) for path in (f"/v1/datasets/{dataset['id']}", "/v1/models")]
         assert {response.status_code for response in responses} <= {200, 404, 503}
         return next((response for response in responses if response.status_code == 503), None)
 
     problem = wait_for(damaged, what="a request to find the damage").json()
     assert problem["code"] == "database_damaged"
-    ready = own_stack.http.get("/health/ready")
+    ready = stack.http.get("/health/ready")
     assert ready.status_code == 503
     assert "the database is damaged" in ready.json()["detail"]
-    assert own_stack.http.get(f"/v1/datasets/{dataset['id']}").json()["code"] == "database_damaged"
-    own_stack.stop()
+    assert stack.http.get(f"/v1/datasets/{dataset['id']}").json()["code"] == "database_damaged"
+    stack.stop()
 
     restored = tmp_path / "restored"
     covey("restore", str(file), "--data", str(restored), check=True)
-    shutil.rmtree(own_stack.data)
-    restored.rename(own_stack.data)
-    own_stack.start()
-    assert own_stack.call("GET", f"/v1/datasets/{dataset['id']}", 200) == dataset
+    shutil.rmtree(stack.data)
+    restored.rename(stack.data)
+    stack.start()
+    assert stack.call("GET", f"/v1/datasets/{dataset['id']}", 200) == dataset

@@ -10,7 +10,6 @@ from pathlib import Path
 import postgres
 import psycopg
 import pytest
-import required
 from psycopg import sql
 from sqlalchemy import make_url
 from stack import Stack, departments
@@ -23,14 +22,10 @@ SETTINGS = {"COVEY_LEASE_SECONDS": str(LEASE)}
 
 
 @pytest.fixture
-def database_url() -> Iterator[str]:
-    try:
-        with postgres.server() as server:
-            url = server.create()
-            yield url
-            server.drop(url)
-    except postgres.UnavailableError as error:
-        required.missing(f"no PostgreSQL: {error}")
+def database_url(postgres_server: postgres.PostgresServer) -> Iterator[str]:
+    url = postgres_server.create()
+    yield url
+    postgres_server.drop(url)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from waiting import wait_for
 
 from app.experiments.api import MEDIA_TYPES
 
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("stack")]
+pytestmark = pytest.mark.system
 
 SIGN = {"kind": "sign"}
 
@@ -54,10 +54,8 @@ def wait_until_ended(stack: Stack, experiment: dict[str, Any]) -> dict[str, Any]
     return wait_for(get_if_ended, what="the end of the experiment")
 
 
-def test_every_cell_counts_once_if_a_worker_is_killed(
-    own_stack: Stack,
-) -> None:
-    stack = own_stack
+def test_every_cell_counts_once_if_a_worker_is_killed(killable_stack: Stack) -> None:
+    stack = killable_stack
     dataset = stack.dataset(departments(240))
     body: dict[str, Any] = {"configurations": FIVE_CONFIGURATIONS, "split": {"kind": "folds", "folds": 5}}
     hold = stack.hold(kind="cell", step=9)

@@ -16,7 +16,7 @@ from contract import problem_of
 from stack import Stack, departments
 from waiting import LIMIT_SECONDS, wait_for
 
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("limits")]
+pytestmark = pytest.mark.system
 
 ORIGIN = "https://desk.example.org"
 
@@ -191,14 +191,14 @@ def test_the_server_closes_a_connection_with_endless_headers(stack: Stack, head:
     assert stack.http.get("/health/live").status_code == 200
 
 
-def test_deleting_a_decision_deletes_its_text(own_stack: Stack) -> None:
-    stack = own_stack
+def test_deleting_a_decision_deletes_its_text(killable_stack: Stack) -> None:
+    stack = killable_stack
     dataset = stack.dataset(departments(80))
-    stack.finished(stack.train(dataset["id"])["id"])
-    router = {"model": "test", "fallback": "front@example.org", "explain": True}
-    stack.call("PUT", "/v1/routers/desk", 200, json=router)
+    stack.finished(stack.train(dataset["id"], model="deleted-text")["id"])
+    router = {"model": "deleted-text", "fallback": "front@example.org", "explain": True}
+    stack.call("PUT", "/v1/routers/deleted-text", 200, json=router)
     message = {"email": {"subject": "xylograph parcel", "text": "the courier is late with my parcel"}}
-    first = stack.call("POST", "/v1/routers/desk/message-parts", 200, json=message)
+    first = stack.call("POST", "/v1/routers/deleted-text/message-parts", 200, json=message)
     path = f"/v1/decisions/{first['decision_id']}"
     stored = stack.call("GET", path, 200)
     assert stored["message"]["subject"] == "xylograph parcel"
@@ -206,8 +206,8 @@ def test_deleting_a_decision_deletes_its_text(own_stack: Stack) -> None:
     stack.call("DELETE", path, 204)
     problem_of(stack.http.get(path), 404, "not_found")
     problem_of(stack.http.delete(path), 404, "not_found")
-    assert stack.call("GET", "/v1/routers/desk/decisions", 200)["items"] == []
-    again = stack.call("POST", "/v1/routers/desk/message-parts", 200, json=message)
+    assert stack.call("GET", "/v1/routers/deleted-text/decisions", 200)["items"] == []
+    again = stack.call("POST", "/v1/routers/deleted-text/message-parts", 200, json=message)
     assert again["decision_id"] != first["decision_id"]
     stack.call("DELETE", f"/v1/decisions/{again['decision_id']}", 204)
     assert stack.stop() == 0
@@ -219,22 +219,23 @@ def test_deleting_a_decision_deletes_its_text(own_stack: Stack) -> None:
     stack.start()
 
 
-def test_deleting_a_data_set_deletes_its_files(own_stack: Stack) -> None:
-    stack = own_stack
+def test_deleting_a_data_set_deletes_its_files(killable_stack: Stack) -> None:
+    stack = killable_stack
+
+    def files() -> set[Path]:
+        return {path for path in (stack.data / "storage").rglob("*/*") if path.is_file()}
+
+    before = files()
     examples = [
         {**example, "text": f"{example['text']} xylograph{i}"} for i, example in enumerate(departments(40))
     ]
     dataset = stack.dataset(examples)
     failed = stack.upload(b'{"text": "xylograph", "labels": 7.5}\n')
     assert failed["state"] == "failed"
-
-    def files() -> list[Path]:
-        return [path for path in (stack.data / "storage").rglob("*/*") if path.is_file()]
-
-    assert files()
+    assert files() - before
     for deleted in (dataset, failed):
         stack.call("DELETE", f"/v1/datasets/{deleted['id']}", 204)
-    assert files() == []
+    assert not files() - before
 
 
 def test_logs_and_metrics_contain_no_text_of_messages(client: Stack) -> None:

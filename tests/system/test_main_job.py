@@ -11,7 +11,7 @@ import pytest
 from stack import BYTES, Stack, departments
 from waiting import wait_for
 
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("stack")]
+pytestmark = pytest.mark.system
 
 MESSAGE = b"""\
 From: Ann <ann@example.com>
@@ -24,8 +24,8 @@ The courier says the parcel is late. Where is the delivery?
 """
 
 
-def test_upload_training_and_routing_give_the_same_results_after_a_restart(own_stack: Stack) -> None:
-    stack = own_stack
+def test_upload_training_and_routing_give_the_same_results_after_a_restart(killable_stack: Stack) -> None:
+    stack = killable_stack
     dataset = stack.dataset(departments(200))
     assert dataset["kind"] == "text"
     assert (dataset["n_examples"], dataset["n_labels"]) == (200, 4)
@@ -37,17 +37,19 @@ def test_upload_training_and_routing_give_the_same_results_after_a_restart(own_s
     assert [item["label"] for item in rest["items"]] == ["support"]
     assert "next_cursor" not in rest
 
-    first = stack.finished(stack.train(dataset["id"])["id"])
+    first = stack.finished(stack.train(dataset["id"], model="restarted")["id"])
     assert first["state"] == "succeeded", first
     assert first["result"]["version"] == 1
     assert first["result"]["metrics"]["test"]["f1_micro"] > 0.8
     second = stack.finished(
-        stack.train(dataset["id"], learner={"algorithm": "adaboost_mh", "rounds": 40})["id"]
+        stack.train(dataset["id"], model="restarted", learner={"algorithm": "adaboost_mh", "rounds": 40})[
+            "id"
+        ]
     )
     assert second["result"]["version"] == 2
-    assert stack.call("GET", "/v1/models/test", 200)["aliases"] == {"live": 1}
+    assert stack.call("GET", "/v1/models/restarted", 200)["aliases"] == {"live": 1}
 
-    promoted = stack.call("PUT", "/v1/models/test/aliases/live", 200, json={"version": 2})
+    promoted = stack.call("PUT", "/v1/models/restarted/aliases/live", 200, json={"version": 2})
     assert promoted["revision"] == 2
 
     request = {
@@ -55,7 +57,7 @@ def test_upload_training_and_routing_give_the_same_results_after_a_restart(own_s
         "explain": True,
         "top": 2,
     }
-    before = stack.http.post("/v1/models/test/predict", json=request)
+    before = stack.http.post("/v1/models/restarted/predict", json=request)
     assert before.status_code == 200
     assert before.json()["version"] == 2
     parcel, unknown = before.json()["predictions"]
@@ -66,14 +68,14 @@ def test_upload_training_and_routing_give_the_same_results_after_a_restart(own_s
     assert len(unknown["ranking"]) == 2
 
     router = {
-        "model": "test",
+        "model": "restarted",
         "destinations": {"shipping": "ship@example.org"},
         "fallback": "front@example.org",
         "explain": True,
     }
-    stack.call("PUT", "/v1/routers/desk", 200, json=router)
+    stack.call("PUT", "/v1/routers/restarted", 200, json=router)
     raw = {"content": MESSAGE, "headers": {"Content-Type": "message/rfc822"}}
-    decision = stack.call("POST", "/v1/routers/desk/messages", 200, **raw)
+    decision = stack.call("POST", "/v1/routers/restarted/messages", 200, **raw)
     assert decision["disposition"] == "routed"
     assert decision["destinations"] == ["ship@example.org"]
     assert decision["message"]["message_id"] == "late-parcel@example.com"
@@ -81,9 +83,9 @@ def test_upload_training_and_routing_give_the_same_results_after_a_restart(own_s
     assert stack.stop() == 0
     stack.start()
 
-    after = stack.http.post("/v1/models/test/predict", json=request)
+    after = stack.http.post("/v1/models/restarted/predict", json=request)
     assert after.content == before.content
-    assert stack.call("POST", "/v1/routers/desk/messages", 200, **raw) == decision
+    assert stack.call("POST", "/v1/routers/restarted/messages", 200, **raw) == decision
     stored = stack.call("GET", f"/v1/decisions/{decision['decision_id']}", 200)
     assert {name: stored[name] for name in decision} == decision
 
@@ -246,9 +248,9 @@ def test_the_same_message_posted_again_gets_the_same_decision(stack: Stack) -> N
     assert updated["feedback"] == ["billing", "shipping"]
 
 
-def test_a_second_service_on_the_same_folder_does_not_start(own_stack: Stack) -> None:
-    second = Stack(own_stack.data)
+def test_a_second_service_on_the_same_folder_does_not_start(stack: Stack) -> None:
+    second = Stack(stack.data)
     with pytest.raises(RuntimeError, match="another `covey serve` runs on"):
         second.start()
     assert second.pid
-    own_stack.call("GET", "/health/ready", 200)
+    stack.call("GET", "/health/ready", 200)

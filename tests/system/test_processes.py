@@ -6,8 +6,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -15,16 +13,15 @@ from typing import Any
 
 import commands
 import httpx
+import production
 import pytest
 from continuous_load import Load
-from production import free_port
 from stack import Stack, children, departments, name_of
 from waiting import LIMIT_SECONDS, wait_for
 
 from app.cli.listening import NOT_STARTED
-from app.server.parent_death import end_with_parent
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.xdist_group("two")]
 
 PREDICT = "/v1/models/served/predict"
 TEXT = {"instances": [{"text": "my invoice is wrong"}], "version": "live"}
@@ -61,6 +58,11 @@ def clients(stack: Stack, n: int) -> Iterator[list[httpx.Client]]:
         for client in all_clients:
             assert client.get("/health/live").status_code == 200
         yield all_clients
+
+
+def port_of(url: str) -> int:
+    """Return the port of a URL."""
+    return int(url.rpartition(":")[2])
 
 
 def n_connections(pid: int, port: int) -> int:
@@ -174,31 +176,15 @@ def test_an_address_in_use_is_reported_even_if_its_owner_would_share_it(two: Sta
 
 
 def test_processes_are_replaced_one_by_one_without_losing_a_request_and_stop_together(two: Stack) -> None:
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
-    supervisor = subprocess.Popen(
-        [sys.executable, "-m", "app", "api", "--processes", "2", "--port", str(port)],
-        env={**os.environ, "COVEY_DATA_DIR": str(two.data)},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        preexec_fn=end_with_parent(),  # noqa: PLW1509 - calls nothing that takes a lock
-    )
+    with production.api(two.data, "--processes", "2") as (supervisor, url):
 
-    def ready() -> bool | None:
-        with suppress(httpx.HTTPError):
-            return True if httpx.get(f"{url}/health/ready", trust_env=False).status_code == 200 else None
-        return None
+        def running() -> list[int]:
+            return [pid for pid in children(supervisor.pid) if name_of(pid) == "covey-api"]
 
-    def running() -> list[int]:
-        return [pid for pid in children(supervisor.pid) if name_of(pid) == "covey-api"]
-
-    try:
-        wait_for(ready, what="the API")
         threads = [task.read_text().strip() for task in Path(f"/proc/{supervisor.pid}/task").glob("*/comm")]
         # The allocator of PyArrow has a thread, and prepares itself for forks.
         assert len([name for name in threads if name != "jemalloc_bg_thd"]) == 1
-        assert n_connections(supervisor.pid, port) == 0
+        assert n_connections(supervisor.pid, port_of(url)) == 0
         old = wait_for(lambda: pids if len(pids := running()) == 2 else None, what="two processes")
         fewest = len(old)
         load = Load(url, clients=3, check=wrong_labels)
@@ -222,6 +208,3 @@ def test_processes_are_replaced_one_by_one_without_losing_a_request_and_stop_tog
         supervisor.terminate()
         assert supervisor.wait(LIMIT_SECONDS) == 0
         assert [pid for pid in last if name_of(pid) == "covey-api"] == []
-    finally:
-        supervisor.kill()
-        supervisor.wait()

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 
 import httpx
+import production
 import pytest
 from continuous_load import Load
 from stack import BYTES, Stack, departments
@@ -22,10 +23,10 @@ def api_pid(stack: Stack) -> int:
     return pid
 
 
-@pytest.mark.parametrize("own_stack", [{"COVEY_DRAIN_SECONDS": "10"}], indirect=True)
-def test_a_stopping_process_is_not_ready_finishes_requests_and_closes_connections(own_stack: Stack) -> None:
-    stack = own_stack
-    dataset = stack.call("POST", "/v1/datasets", 201, json={"name": "slow", "format": "jsonl"})
+def test_a_stopping_process_is_not_ready_finishes_requests_and_closes_connections(
+    killable_stack: Stack,
+) -> None:
+    dataset = killable_stack.call("POST", "/v1/datasets", 201, json={"name": "slow", "format": "jsonl"})
     finish_upload, statuses = threading.Event(), []
 
     def slow_content() -> Iterator[bytes]:
@@ -33,41 +34,42 @@ def test_a_stopping_process_is_not_ready_finishes_requests_and_closes_connection
         finish_upload.wait(LIMIT_SECONDS)
         yield b'{"text": "two", "labels": ["b"]}\n'
 
-    def upload() -> None:
-        path = f"{stack.url}/v1/datasets/{dataset['id']}/content"
-        statuses.append(
-            httpx.put(
-                path, content=slow_content(), headers=BYTES, timeout=LIMIT_SECONDS, trust_env=False
-            ).status_code
-        )
+    with (
+        production.api(killable_stack.data, COVEY_DRAIN_SECONDS="10") as (process, url),
+        httpx.Client(base_url=url, timeout=LIMIT_SECONDS, trust_env=False) as client,
+    ):
 
-    uploading = threading.Thread(target=upload)
-    uploading.start()
-    assert stack.is_ready()  # on a connection that stays open
-    pid = api_pid(stack)
-    os.kill(pid, signal.SIGTERM)
+        def upload() -> None:
+            path = f"{url}/v1/datasets/{dataset['id']}/content"
+            content = slow_content()
+            response = httpx.put(path, content=content, headers=BYTES, timeout=LIMIT_SECONDS, trust_env=False)
+            statuses.append(response.status_code)
 
-    def not_ready() -> httpx.Response | None:
-        response = stack.http.get("/health/ready")
-        return response if response.status_code == 503 else None
+        uploading = threading.Thread(target=upload)
+        uploading.start()
+        assert client.get("/health/ready").status_code == 200  # on a connection that stays open
+        process.terminate()
 
-    response = wait_for(not_ready, what="the process to be not ready")
-    assert response.json()["detail"] == "this process is shutting down"
-    assert response.headers["connection"] == "close"
-    # It still responds, also on new connections.
-    response = stack.http.get("/v1/models")
-    assert response.status_code == 200
-    assert response.headers["connection"] == "close"
-    assert api_pid(stack) == pid
-    finish_upload.set()
-    uploading.join()
-    assert statuses == [202]
-    wait_for(lambda: True if stack.is_ready() else None, what="the next process")
-    assert api_pid(stack) != pid
+        def not_ready() -> httpx.Response | None:
+            response = client.get("/health/ready")
+            return response if response.status_code == 503 else None
+
+        response = wait_for(not_ready, what="the process to be not ready")
+        assert response.json()["detail"] == "this process is shutting down"
+        assert response.headers["connection"] == "close"
+        # It still responds, also on new connections.
+        response = client.get("/v1/models")
+        assert response.status_code == 200
+        assert response.headers["connection"] == "close"
+        assert process.poll() is None
+        finish_upload.set()
+        uploading.join()
+        assert statuses == [202]
+        process.wait(LIMIT_SECONDS)
 
 
-def test_an_event_stream_continues_in_the_next_process(own_stack: Stack) -> None:
-    stack = own_stack
+def test_an_event_stream_continues_in_the_next_process(killable_stack: Stack) -> None:
+    stack = killable_stack
     dataset = stack.dataset(departments(40))
     hold = stack.hold()
     job = stack.train(dataset["id"])
@@ -89,8 +91,8 @@ def test_an_event_stream_continues_in_the_next_process(own_stack: Stack) -> None
     assert stack.job(job["id"])["state"] == "succeeded"
 
 
-def test_a_rolling_restart_under_load_loses_no_request_and_no_job(own_stack: Stack) -> None:
-    stack = own_stack
+def test_a_rolling_restart_under_load_loses_no_request_and_no_job(killable_stack: Stack) -> None:
+    stack = killable_stack
     dataset = stack.dataset(departments(40))
     stack.finished(stack.train(dataset["id"], model="served")["id"])
     # Each old worker releases the running job; the third attempt finishes it.

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import pytest
 from stack import Stack, departments
 from waiting import wait_for
+
+pytestmark = pytest.mark.system
 
 PREDICT = {"instances": [{"text": "invoice payment"}]}
 
 
 def test_jobs_wait_and_loaded_versions_answer_while_the_folder_of_the_storage_is_away(
-    own_stack: Stack,
+    killable_stack: Stack,
 ) -> None:
-    stack = own_stack
+    stack = killable_stack
     dataset = stack.dataset(departments(60))["id"]
-    assert stack.finished(stack.train(dataset)["id"])["state"] == "succeeded"
-    before = stack.call("POST", "/v1/models/test/predict", 200, json=PREDICT)
+    assert stack.finished(stack.train(dataset, model="loaded")["id"])["state"] == "succeeded"
+    before = stack.call("POST", "/v1/models/loaded/predict", 200, json=PREDICT)
     storage, away = stack.data / "storage", stack.data / "away"
     with stack.hold(step=2) as hold:
         running = stack.train(dataset, model="running", learner={"algorithm": "mp_boost", "rounds": 20})
@@ -30,7 +33,7 @@ def test_jobs_wait_and_loaded_versions_answer_while_the_folder_of_the_storage_is
     wait_for(lambda: True if not stack.is_ready() else None, what="the next check of the storage")
     problem = stack.call("GET", "/health/ready", 503)
     assert "does not contain the file covey-storage; mount the storage" in problem["detail"]
-    assert stack.call("POST", "/v1/models/test/predict", 200, json=PREDICT) == before
+    assert stack.call("POST", "/v1/models/loaded/predict", 200, json=PREDICT) == before
     stack.call("GET", f"/v1/datasets/{dataset}/examples", 503)
     assert list(storage.iterdir()) == []
     storage.rmdir()
