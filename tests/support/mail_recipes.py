@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from stack import Stack
 from waiting import LIMIT_SECONDS
 
 from app.server.parent_death import end_with_parent
@@ -38,9 +37,9 @@ def smtp_filter(port: int, next_port: int) -> tuple[str, str]:
 
 
 @contextmanager
-def covey_smtp(stack: Stack, *options: str) -> Iterator[None]:
-    """Run ``covey smtp`` until the block ends; then it must end by itself after SIGTERM."""
-    command = [sys.executable, "-m", "app", "smtp", "--router", "frontdesk", "--url", stack.url, *options]
+def covey_smtp(url: str, *options: str) -> Iterator[None]:
+    """Run ``covey smtp`` for a service until the block ends; then it must end by itself after SIGTERM."""
+    command = [sys.executable, "-m", "app", "smtp", "--router", "frontdesk", "--url", url, *options]
     with subprocess.Popen(
         command,
         stdout=subprocess.PIPE,

@@ -110,8 +110,8 @@ def api(data: Path, *options: str, **settings: str) -> Iterator[tuple[subprocess
         wait_for(ready, what="the API")
         yield process, url
     finally:
-        process.kill()
-        process.wait()
+        process.terminate()
+        process.wait(LIMIT_SECONDS)
 
 
 class Production(Stack):

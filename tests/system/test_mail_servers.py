@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from email.message import EmailMessage
 from pathlib import Path
 
@@ -32,21 +32,45 @@ COVEY = "/opt/covey/.venv/bin/covey"
 USERS = ["billing", "shipping", "support", "sales", "desk", "office"]
 
 
-@pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    stack = Stack(tmp_path_factory.mktemp("mail-servers") / "data").start()
-    try:
-        job = stack.train(stack.dataset(departments(60))["id"], model="helpdesk")
-        assert stack.finished(job["id"])["state"] == "succeeded"
+class Service:
+    """The API of the service, in a process that tests stop and start.
+
+    Args:
+        data: the data folder of a running service.
+    """
+
+    def __init__(self, data: Path) -> None:
+        self._data = data
+        self._running = ExitStack()
+        self.url = ""
+
+    def start(self) -> None:
+        """Start the process at another URL, and wait until it is ready."""
+        _, self.url = self._running.enter_context(production.api(self._data))
+
+    def stop(self) -> None:
+        """Stop the process."""
+        self._running.close()
+
+
+@pytest.fixture
+def service(killable_stack: Stack) -> Iterator[Service]:
+    """A running service with the router of the recipes."""
+    if killable_stack.http.get("/v1/routers/frontdesk").status_code == 404:
+        job = killable_stack.train(killable_stack.dataset(departments(60))["id"], model="frontdesk")
+        assert killable_stack.finished(job["id"])["state"] == "succeeded"
         router = {
-            "model": "helpdesk",
+            "model": "frontdesk",
             "fallback": "desk@example.org",
             "destinations": {user: f"{user}@example.org" for user in USERS[:4]},
         }
-        stack.call("PUT", "/v1/routers/frontdesk", 200, json=router)
-        yield stack
+        killable_stack.call("PUT", "/v1/routers/frontdesk", 200, json=router)
+    service = Service(killable_stack.data)
+    service.start()
+    try:
+        yield service
     finally:
-        stack.stop()
+        service.stop()
 
 
 def message(number: int) -> bytes:
@@ -59,40 +83,42 @@ def message(number: int) -> bytes:
 
 
 @contextmanager
-def relay(stack: Stack) -> Iterator[str]:
+def relay(service: Service) -> Iterator[str]:
     """Yield a command for recipes that stands for ``covey``; it uses the service of this test."""
     command = [sys.executable, "-m", "app"]
-    with command_relay.relay(command, lambda: {**os.environ, "COVEY_URL": stack.url}) as script:
+    with command_relay.relay(command, lambda: {**os.environ, "COVEY_URL": service.url}) as script:
         yield str(script)
 
 
 @contextmanager
 def running_postfix(
-    stack: Stack, master: str, main: Mapping[str, str] | None = None, content_filter: str | None = None
+    service: Service, master: str, main: Mapping[str, str] | None = None, content_filter: str | None = None
 ) -> Iterator[postfix.Postfix]:
     """Run Postfix with the services of a recipe."""
-    with relay(stack) as command:
-        service = re.search(r"^\w+ +unix", master, re.MULTILINE)
-        assert service is not None
-        services = master[service.start() :].replace(COVEY, command).replace("user=covey", "user=nobody")
+    with relay(service) as command:
+        first = re.search(r"^\w+ +unix", master, re.MULTILINE)
+        assert first is not None
+        services = master[first.start() :].replace(COVEY, command).replace("user=covey", "user=nobody")
         services = services.replace("/usr/sbin/sendmail", "/usr/sbin/sendmail -C {folder}")
         with postfix.server(USERS, main, master=services, content_filter=content_filter) as server:
             yield server
 
 
-def test_postfix_adds_the_fields_to_every_message_while_the_service_stops_and_starts(stack: Stack) -> None:
+def test_postfix_adds_the_fields_to_every_message_while_the_service_stops_and_starts(
+    service: Service,
+) -> None:
     master = recipe("postfix-filter")
     content_filter = re.search(r"content_filter=(\S+)", master)
     assert content_filter is not None
-    with running_postfix(stack, master, content_filter=content_filter[1]) as server:
+    with running_postfix(service, master, content_filter=content_filter[1]) as server:
         server.submit(message(0), ["billing@example.org", "sales@example.org"])
         server.wait_until_empty()
-        stack.stop()
+        service.stop()
         for number in (1, 2, 3):
             server.submit(message(number), ["billing@example.org"])
         server.wait_for_deferred(3)
         assert len(server.delivered("billing")) == 1
-        stack.start()
+        service.start()
         server.wait_until_empty()
         mails = [email.message_from_bytes(mail) for mail in server.delivered("billing")]
         assert sorted(str(mail["Message-ID"]) for mail in mails) == [f"<{i}@example.com>" for i in range(4)]
@@ -103,29 +129,31 @@ def test_postfix_adds_the_fields_to_every_message_while_the_service_stops_and_st
         assert len(server.delivered("sales")) == 1
 
 
-def test_postfix_delivers_to_the_departments(stack: Stack) -> None:
+def test_postfix_delivers_to_the_departments(service: Service) -> None:
     main = dict(re.findall(r"^(\w+) = (.*)$", recipe("postfix-deliver-main"), re.MULTILINE))
     assert main
-    with running_postfix(stack, recipe("postfix-deliver"), main) as server:
-        stack.stop()
+    with running_postfix(service, recipe("postfix-deliver"), main) as server:
+        service.stop()
         server.submit(message(4), ["office@example.org"])
         server.wait_for_deferred(1)
-        stack.start()
+        service.start()
         server.wait_until_empty()
         (mail,) = server.delivered("billing")
         assert email.message_from_bytes(mail)["X-Covey-Destinations"] == "billing@example.org"
         assert server.delivered("office") == server.delivered("desk") == []
 
 
-def test_postfix_filters_every_message_while_the_service_and_the_filter_stop_and_start(stack: Stack) -> None:
+def test_postfix_filters_every_message_while_the_service_and_the_filter_stop_and_start(
+    service: Service,
+) -> None:
     port, next_port = production.free_port(), production.free_port()
     content_filter, services = smtp_filter(port, next_port)
     options = ["--listen", f"127.0.0.1:{port}", "--next-hop", f"127.0.0.1:{next_port}"]
     with postfix.server(USERS, master=services, content_filter=content_filter) as server:
-        with covey_smtp(stack, *options):
+        with covey_smtp(service.url, *options):
             server.submit(message(10), ["billing@example.org", "sales@example.org"])
             server.wait_until_empty()
-            stack.stop()
+            service.stop()
             for number in (11, 12, 13):
                 server.submit(message(number), ["billing@example.org", "sales@example.org"])
             server.wait_for_deferred(3)
@@ -133,8 +161,8 @@ def test_postfix_filters_every_message_while_the_service_and_the_filter_stop_and
         server.submit(message(14), ["billing@example.org", "sales@example.org"])
         server.wait_for_deferred(4)
         assert len(server.delivered("billing")) == 1
-        stack.start()
-        with covey_smtp(stack, *options):
+        service.start()
+        with covey_smtp(service.url, *options):
             server.wait_until_empty()
         for user in ("billing", "sales"):
             mails = [email.message_from_bytes(mail) for mail in server.delivered(user)]
@@ -146,7 +174,7 @@ def test_postfix_filters_every_message_while_the_service_and_the_filter_stop_and
                 assert mail.get_payload() == email.message_from_bytes(message(0)).get_payload()
 
 
-def test_postfix_filters_messages_before_it_accepts_them(stack: Stack) -> None:
+def test_postfix_filters_messages_before_it_accepts_them(service: Service) -> None:
     port, next_port = production.free_port(), production.free_port()
     # Without notify_classes, Postfix would also write to its administrator.
     main = {"smtpd_proxy_filter": f"127.0.0.1:{port}", "notify_classes": ""}
@@ -154,7 +182,7 @@ def test_postfix_filters_messages_before_it_accepts_them(stack: Stack) -> None:
         with pytest.raises(smtplib.SMTPRecipientsRefused, match="451"):
             server.submit(message(30), ["billing@example.org"])
         assert server.queue() == []
-        with covey_smtp(stack, "--listen", f"127.0.0.1:{port}", "--next-hop", f"127.0.0.1:{next_port}"):
+        with covey_smtp(service.url, "--listen", f"127.0.0.1:{port}", "--next-hop", f"127.0.0.1:{next_port}"):
             server.submit(message(30), ["billing@example.org", "sales@example.org"])
             server.wait_until_empty()
         for user in ("billing", "sales"):
@@ -162,14 +190,16 @@ def test_postfix_filters_messages_before_it_accepts_them(stack: Stack) -> None:
             assert email.message_from_bytes(mail).get_all("X-Covey-Departments") == ["billing"]
 
 
-def test_postfix_delivers_through_the_filter_to_dovecot(stack: Stack) -> None:
+def test_postfix_delivers_through_the_filter_to_dovecot(service: Service) -> None:
     port = production.free_port()
     lines = recipe("postfix-lmtp-filter-main").replace(":10025", f":{port}")
     main = dict(re.findall(r"^(\w+) = (.*)$", lines, re.MULTILINE))
     # Postfix knows more users than Dovecot: the refusal of one recipient must not affect the others.
     with (
         dovecot.server(["office", "desk"], sieve=recipe("sieve")) as mailboxes,
-        covey_smtp(stack, "--listen", f"127.0.0.1:{port}", "--lmtp", "--next-hop", f"lmtp:{mailboxes.lmtp}"),
+        covey_smtp(
+            service.url, "--listen", f"127.0.0.1:{port}", "--lmtp", "--next-hop", f"lmtp:{mailboxes.lmtp}"
+        ),
         postfix.server(USERS, main) as server,
     ):
         recipients = [f"{user}@example.org" for user in ("office", "sales", "desk")]
@@ -181,10 +211,10 @@ def test_postfix_delivers_through_the_filter_to_dovecot(stack: Stack) -> None:
         assert "User doesn't exist: sales@example.org" in server.tail()
 
 
-def test_a_sieve_script_files_a_message_by_its_departments(stack: Stack) -> None:
+def test_a_sieve_script_files_a_message_by_its_departments(service: Service) -> None:
     if shutil.which("sieve-test") is None:
         missing("sieve-test is not installed (on Debian: the package dovecot-sieve)")
-    words = ["route", "--router", "frontdesk", "--url", stack.url, "--add-headers"]
+    words = ["route", "--router", "frontdesk", "--url", service.url, "--add-headers"]
     routed = subprocess.run(
         [sys.executable, "-m", "app", *words],
         input=message(5),
@@ -214,7 +244,7 @@ def test_a_sieve_script_files_a_message_by_its_departments(stack: Stack) -> None
             assert f"store message in folder: {mailbox}" in output
 
 
-def test_procmail_files_a_message_by_its_departments_or_defers_it(stack: Stack, tmp_path: Path) -> None:
+def test_procmail_files_a_message_by_its_departments_or_defers_it(service: Service, tmp_path: Path) -> None:
     program = shutil.which("procmail")
     if program is None:
         missing("procmail is not installed (on Debian: the package procmail)")
@@ -222,7 +252,7 @@ def test_procmail_files_a_message_by_its_departments_or_defers_it(stack: Stack, 
     rules.write_text(f"MAILDIR={tmp_path}\nDEFAULT=Inbox/\n" + recipe("procmail").replace(COVEY, str(script)))
 
     def deliver(mail: bytes) -> int:
-        script.write_text(f'#!/bin/sh\nCOVEY_URL={stack.url} exec {sys.executable} -m app "$@"\n')
+        script.write_text(f'#!/bin/sh\nCOVEY_URL={service.url} exec {sys.executable} -m app "$@"\n')
         script.chmod(0o700)
         command = [program, "-m", str(rules)]
         return subprocess.run(command, input=mail, timeout=LIMIT_SECONDS, check=False).returncode
@@ -230,9 +260,9 @@ def test_procmail_files_a_message_by_its_departments_or_defers_it(stack: Stack, 
     assert deliver(message(6)) == 0
     (file,) = (tmp_path / "Billing" / "new").iterdir()
     assert email.message_from_bytes(file.read_bytes())["X-Covey-Departments"] == "billing"
-    stack.stop()
+    service.stop()
     assert deliver(message(7)) == os.EX_TEMPFAIL
-    stack.start()
+    service.start()
     assert deliver(message(7)) == 0
     assert len(list((tmp_path / "Billing" / "new").iterdir())) == 2
     assert not (tmp_path / "Inbox").exists()

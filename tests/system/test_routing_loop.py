@@ -30,7 +30,7 @@ def test_corrections_of_routed_mail_make_the_next_version_better(tmp_path: Path)
     stack = Stack(tmp_path / "data").start()
     try:
         with (
-            covey_smtp(stack, "--listen", f"127.0.0.1:{port}", "--next-hop", f"127.0.0.1:{next_port}"),
+            covey_smtp(stack.url, "--listen", f"127.0.0.1:{port}", "--next-hop", f"127.0.0.1:{next_port}"),
             postfix.server(["office"], master=services, content_filter=content_filter) as mail_server,
         ):
             addresses = {SERVICE: stack.url, MAIL_SERVER: f"127.0.0.1:{mail_server.port}"}
