@@ -1,4 +1,4 @@
-"""A test that starts every kind of server and does not end; see ``tests/system/test_runner_death.py``."""
+"""Tests that start servers and do not end; see ``tests/system/test_runner_death.py``."""
 
 from __future__ import annotations
 
@@ -31,6 +31,15 @@ def test_every_server(tmp_path: Path) -> None:
         hold = stack.hold()
         stack.train(stack.dataset(departments(40))["id"])
         hold.wait()
-        Path(os.environ["READY_FILE"]).touch()
-        while True:
-            signal.pause()
+        _wait_for_ever()
+
+
+def test_one_server(tmp_path: Path) -> None:
+    with production.valkey(tmp_path):
+        _wait_for_ever()
+
+
+def _wait_for_ever() -> None:
+    Path(os.environ["READY_FILE"]).touch()
+    while True:
+        signal.pause()

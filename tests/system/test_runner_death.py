@@ -19,7 +19,11 @@ pytestmark = pytest.mark.system
 
 ROOT = Path(__file__).parents[2]
 
-SERVERS = ("-m app serve", "valkey-server", "moto.server")
+SERVERS = {
+    "test_every_server": ("-m app serve", "valkey-server", "moto.server"),
+    "test_one_server": ("valkey-server",),
+}
+"""The servers that each test starts."""
 
 
 def start_time(pid: int) -> str | None:
@@ -35,13 +39,20 @@ def start_time(pid: int) -> str | None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the parent-death signal is Linux's")
-@pytest.mark.parametrize("victim", ["controller", "worker"])
-def test_all_servers_end_when_their_runner_is_killed(victim: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("victim", "test"),
+    [
+        ("worker", "test_every_server"),
+        # The worker ends when its controller is gone, and then its servers end as above.
+        ("controller", "test_one_server"),
+    ],
+)
+def test_all_servers_end_when_their_runner_is_killed(victim: str, test: str, tmp_path: Path) -> None:
     ready = tmp_path / "ready"
     with (tmp_path / "log").open("wb") as log:
         runner = subprocess.Popen(
             [
-                *(sys.executable, "-m", "pytest", every_server.__file__, "--numprocesses", "1"),
+                *(sys.executable, "-m", "pytest", f"{every_server.__file__}::{test}", "--numprocesses", "1"),
                 *("--max-worker-restart", "0", "-p", "no:cacheprovider", "--basetemp", tmp_path / "inner"),
             ],
             cwd=ROOT,
@@ -59,7 +70,7 @@ def test_all_servers_end_when_their_runner_is_killed(victim: str, tmp_path: Path
     wait_for(running, what="the servers")
     alive = {pid: start_time(pid) for pid in descendants(runner.pid)}
     commands = [command_of(pid) for pid in alive]
-    for server in SERVERS:
+    for server in SERVERS[test]:
         assert any(server in command for command in commands), (server, commands)
     (worker,) = children(runner.pid)
     os.kill(runner.pid if victim == "controller" else worker, signal.SIGKILL)
