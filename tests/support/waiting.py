@@ -13,16 +13,16 @@ Result = TypeVar("Result")
 
 
 def wait_for(poll: Callable[[], Result | None], *, what: str, seconds: float = LIMIT_SECONDS) -> Result:
-    """Call a function until it returns something other than None.
+    """Call a function until it returns something other than None and False.
 
     The pauses between the calls grow with the elapsed time, so that waiting takes little processor time from
     the awaited event, and a long wait does not exceed a rate limit.
 
     Raises:
-        TimeoutError: if the function returns None until the limit.
+        TimeoutError: if the function returns None or False until the limit.
     """
     started = time.monotonic()
-    while (result := poll()) is None:
+    while (result := poll()) is None or result is False:
         elapsed = time.monotonic() - started
         if elapsed > seconds:
             raise TimeoutError(f"waited {elapsed:.0f} s for {what}")
