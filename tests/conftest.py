@@ -46,7 +46,7 @@ settings.register_profile(
 os.environ.setdefault("COVEY_JOB_NICENESS", "0")
 
 
-SHARED_STACKS = ("killable_stack", "stack")
+SHARED_STACKS = ("killable_stack", "secured_stack", "stack")
 """Fixtures of stacks that tests share. The tests of one fixture run in one process, which starts it once."""
 
 

@@ -19,29 +19,13 @@ from waiting import LIMIT_SECONDS, wait_for
 pytestmark = pytest.mark.system
 
 ORIGIN = "https://desk.example.org"
-
-
-@pytest.fixture(scope="module")
-def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stack, str]]:
-    """A service with every limit of keys, and the secret of an administrator's key."""
-    settings = {
-        "COVEY_RATE_PER_MINUTE": "400",
-        "COVEY_REQUESTS_AT_ONCE": "3",
-        "COVEY_JOBS_IN_FLIGHT": "2",
-        "COVEY_CORS_ORIGINS": f"{ORIGIN}, https://other.example.org",
-        "COVEY_KEEP_DECISION_TEXT": "false",
-        "COVEY_LOG_LEVEL": "debug",
-    }
-    stack = Stack(tmp_path_factory.mktemp("limits") / "data", settings).start()
-    admin = stack.call("POST", "/v1/api-keys", 201, json={"name": "first", "scopes": ["admin"]})["secret"]
-    yield stack, admin
-    assert stack.stop() == 0
+"""An origin that ``secured_stack`` allows."""
 
 
 @pytest.fixture
-def client(limited: tuple[Stack, str]) -> Iterator[Stack]:
+def client(secured_stack: tuple[Stack, str]) -> Iterator[Stack]:
     """The service, with a separate key for each test, so that no test uses up the limits of another one."""
-    stack, admin = limited
+    stack, admin = secured_stack
     stack.http.headers["Authorization"] = f"Bearer {admin}"
     key = stack.call("POST", "/v1/api-keys", 201, json={"name": "one", "scopes": ["admin"]})
     stack.http.headers["Authorization"] = f"Bearer {key['secret']}"
@@ -50,7 +34,7 @@ def client(limited: tuple[Stack, str]) -> Iterator[Stack]:
 
 
 def test_a_key_over_its_rate_limit_gets_429_and_other_keys_do_not(
-    limited: tuple[Stack, str], client: Stack
+    secured_stack: tuple[Stack, str], client: Stack
 ) -> None:
     accepted_requests = 0
     while (response := client.http.get("/v1/learners")).status_code == 200:
@@ -59,7 +43,7 @@ def test_a_key_over_its_rate_limit_gets_429_and_other_keys_do_not(
     problem_of(response, 429, "too_many_requests")
     assert accepted_requests >= 400
     assert 1 <= int(response.headers["Retry-After"]) <= 2
-    _, admin = limited
+    _, admin = secured_stack
     assert client.http.get("/v1/datasets", headers={"Authorization": f"Bearer {admin}"}).status_code == 200
     assert client.http.get("/health/live").status_code == 200
 
