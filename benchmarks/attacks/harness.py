@@ -257,9 +257,11 @@ class Targets:
 
     Args:
         folder: for the data of the services.
+        running: a service with the default settings and without keys; None: start one if necessary.
     """
 
     folder: Path
+    running: Stack | None = None
     _opened: ExitStack = field(default_factory=ExitStack)
     _shared: Service | None = None
     _n: int = 0
@@ -268,8 +270,10 @@ class Targets:
     def shared(self) -> Service:
         """A service with the default settings, without keys, with a data set, a model and a router."""
         if self._shared is None:
-            stack = Stack(self.folder / "shared", SETTINGS).start()
-            self._opened.callback(stack.stop)
+            stack = self.running
+            if stack is None:
+                stack = Stack(self.folder / "shared", SETTINGS).start()
+                self._opened.callback(stack.stop)
             self._shared = Service(stack).prepare()
         return self._shared
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from stack import Stack
 
 from benchmarks.attacks import all_attacks
 from benchmarks.attacks.harness import Attack, Targets, attempt
 
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("attacks")]
+pytestmark = pytest.mark.system
 
 
 @pytest.fixture(scope="module")
-def targets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Targets]:
-    targets = Targets(tmp_path_factory.mktemp("attacks"))
+def targets(tmp_path_factory: pytest.TempPathFactory, stack: Stack) -> Iterator[Targets]:
+    targets = Targets(tmp_path_factory.mktemp("attacks"), stack)
     yield targets
     targets.close()
 

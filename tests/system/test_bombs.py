@@ -58,7 +58,7 @@ class BackgroundTraffic:
         body = {"instances": [{"text": "my invoice is wrong"}]}
         with httpx.Client(base_url=self.stack.url, timeout=LIMIT_SECONDS, trust_env=False) as client:
             while not self._stopped.wait(0.02):
-                prediction = client.post("/v1/models/helpdesk/predict", json=body)
+                prediction = client.post("/v1/models/bombed/predict", json=body)
                 # Not readiness, which also judges how fast the disk and the workers respond.
                 health = client.get("/health/live")
                 self.failures += [
@@ -84,15 +84,12 @@ def _peak(pid: int) -> int:
 
 
 @pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    stack = Stack(tmp_path_factory.mktemp("bombs") / "data", {"COVEY_WORKER_CONCURRENCY": "1"}).start()
+def stack(stack: Stack) -> Stack:
+    """The shared stack, with a model and a router ``bombed``."""
     texts = stack.dataset(departments(40))
-    assert stack.finished(stack.train(texts["id"], model="helpdesk")["id"])["state"] == "succeeded"
-    stack.call(
-        "PUT", "/v1/routers/helpdesk", 200, json={"model": "helpdesk", "fallback": "front@example.org"}
-    )
-    yield stack
-    stack.stop()
+    assert stack.finished(stack.train(texts["id"], model="bombed")["id"])["state"] == "succeeded"
+    stack.call("PUT", "/v1/routers/bombed", 200, json={"model": "bombed", "fallback": "front@example.org"})
+    return stack
 
 
 @contextmanager
@@ -243,7 +240,7 @@ def test_a_message_that_exceeds_a_limit_is_routed_with_a_defect(
     with check_other_clients(stack):
         decision = stack.call(
             "POST",
-            "/v1/routers/helpdesk/messages",
+            "/v1/routers/bombed/messages",
             200,
             content=message,
             headers={"Content-Type": "message/rfc822"},
@@ -263,7 +260,7 @@ def test_a_data_set_of_messages_that_exceed_a_limit_is_ready(stack: Stack) -> No
 def test_too_many_labels_in_a_request_are_rejected(stack: Stack) -> None:
     tree = {f"l{label}": "top" for label in range(90_000)}
     destinations = dict.fromkeys(tree, "front@example.org")
-    router = {"model": "helpdesk", "fallback": "front@example.org", "destinations": destinations}
+    router = {"model": "bombed", "fallback": "front@example.org", "destinations": destinations}
     with check_other_clients(stack):
         response = stack.http.post("/v1/datasets", json={"name": "tree", "label_tree": tree})
         problem_of(response, 413, "too_large", "/label_tree")
@@ -271,7 +268,7 @@ def test_too_many_labels_in_a_request_are_rejected(stack: Stack) -> None:
         problem_of(response, 413, "too_large", "/destinations")
         decision = stack.call(
             "POST",
-            "/v1/routers/helpdesk/messages",
+            "/v1/routers/bombed/messages",
             200,
             content=b"Subject: x",
             headers={"Content-Type": "message/rfc822"},
