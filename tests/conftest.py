@@ -124,7 +124,8 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 class KillableStack:
     """The stack of ``killable_stack``, which starts with the first test that needs it.
 
-    Leases are long, because a process on a busy machine may renew its lease late. Jobs write checkpoints only at the steps at which a test holds them.
+    Leases are long, because a process on a busy machine may renew its lease late. Jobs write checkpoints only
+    at the steps at which a test holds them.
     """
 
     SETTINGS = MappingProxyType(
