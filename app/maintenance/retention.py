@@ -72,8 +72,8 @@ class Rule:
         name: what expires, for the log.
         table: the table.
         expired: the condition that a row is older than a moment.
-        keep_days: the setting with the age in days at which rows expire, 0 for never. None if each row has a
-            time of its own, and the moment is now.
+        keep_days: the age in days at which rows expire, from the settings or a constant; 0 for never. None
+            if each row has a time of its own, and the moment is now.
         at_least: the age that rows reach whatever the setting says.
         prefix: prefix of the ids, so that the search begins at the right age; None if they have no time.
         order_by: an indexed column in whose order rows expire. None for the primary key: then each
