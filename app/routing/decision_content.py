@@ -1,8 +1,6 @@
 """Builds the decision on a message: the JSON that the client gets and the database stores.
 
-``app.routing.schemas.Decision`` is the one definition of a decision: its fields, their order in the JSON, and
-the OpenAPI schema. To add a field, add it there, and pass its value here. To find decisions by a field, add a
-column to ``app.db.tables.Decision``.
+``app.routing.schemas.Decision`` defines its fields.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Request and response schemas of routers, messages and decisions."""
+"""Request and response schemas of routers, messages and decisions.
+
+``Decision`` is the one definition of a decision: its fields, their order in the JSON, and the OpenAPI schema.
+To add a field, add it here, and pass its value in ``app/routing/decision_content.py``. To find decisions by a
+field, add a column to ``app.db.tables.Decision``.
+"""
 
 from __future__ import annotations
 

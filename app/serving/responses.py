@@ -1,8 +1,4 @@
-"""Builds the predictions of a response from what a pipeline returns.
-
-``app.serving.schemas.Prediction`` is the one definition of a prediction: its fields, their order in the JSON,
-and the OpenAPI schema. To add a field, add it there, and pass its value here.
-"""
+"""Builds predictions, as ``app.serving.schemas`` defines them, from what a pipeline returns."""
 
 from __future__ import annotations
 

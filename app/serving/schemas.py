@@ -1,4 +1,8 @@
-"""Request and response schemas of predictions."""
+"""Request and response schemas of predictions.
+
+``Prediction`` is the one definition of a prediction: its fields, their order in the JSON, and the OpenAPI
+schema. To add a field, add it here, and pass its value in ``app/serving/responses.py``.
+"""
 
 from __future__ import annotations
 
