@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
-from anyio import CancelScope, to_thread
+from anyio import CancelScope
 from fastapi import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -26,6 +26,7 @@ from app.ids import new_id
 from app.logs import REQUEST, RequestIds
 from app.metrics import count_request
 from app.settings import Settings
+from app.threads import REQUESTS
 
 if TYPE_CHECKING:  # needs an extra
     from app.telemetry.spans import Spans
@@ -202,7 +203,7 @@ class RequestMiddleware:
                 self._budget.release(counted)
             if (release := state.get("release_rate_limit")) is not None:
                 with CancelScope(shield=True):
-                    await to_thread.run_sync(release)
+                    await REQUESTS.run(release)
             seconds = time.perf_counter() - started
             operation = _operation(scope)
             count_request(operation, status, seconds)

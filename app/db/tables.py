@@ -617,7 +617,7 @@ class CatalogRevision(Base):
 
 
 class FileHold(Base):
-    """A backup that is running. Files are not deleted until it ends; see ``app.db.file_holds``."""
+    """A backup that is running. Files are not deleted until it ends; see ``app.db.backup_lock``."""
 
     __tablename__ = "file_holds"
 

@@ -11,7 +11,6 @@ from app.api.base_route import Context, ReadScope, TrainScope, resource, respons
 from app.api.idempotency import IdempotencyHeader
 from app.api.negotiation import negotiate
 from app.api.paging import PageQuery
-from app.api.storage_threads import run_in_storage_thread
 from app.experiments import errors, service
 from app.experiments.report import service as reports
 from app.experiments.report.schemas import ExperimentReport, ReportFormat
@@ -24,6 +23,7 @@ from app.experiments.schemas import (
     ExperimentPage,
 )
 from app.pages.rendering import CONTENT_SECURITY_POLICY
+from app.threads import STORAGE
 
 router = resource("experiments")
 
@@ -106,7 +106,7 @@ async def list_errors(
     The documents with the most wrong labels come first. Each fold has its 1,000 worst, and at most 10,000
     are kept over all folds.
     """
-    return await run_in_storage_thread(errors.page, ctx, experiment_id, configuration, page)
+    return await STORAGE.run(errors.page, ctx, experiment_id, configuration, page)
 
 
 @router.get(
@@ -122,7 +122,7 @@ async def get_confusion(
 
     If documents have several labels, the response has the pairs of a missed and a wrongly predicted label.
     """
-    return await run_in_storage_thread(errors.confusion, ctx, experiment_id, configuration)
+    return await STORAGE.run(errors.confusion, ctx, experiment_id, configuration)
 
 
 @router.get(
@@ -154,8 +154,8 @@ async def get_report(
     """
     form = format or negotiate(request.headers.get("accept", ""), MEDIA_TYPES)
     if form == "json":
-        return await run_in_storage_thread(reports.get, ctx, experiment_id)
+        return await STORAGE.run(reports.get, ctx, experiment_id)
     headers = {"Content-Security-Policy": CONTENT_SECURITY_POLICY} if form == "html" else {}
     headers["Vary"] = "Accept"  # a cache must not return one format to a client that prefers another
-    text = await run_in_storage_thread(reports.get_as, ctx, experiment_id, form)
+    text = await STORAGE.run(reports.get_as, ctx, experiment_id, form)
     return Response(text, media_type=f"{MEDIA_TYPES[form]}; charset=utf-8", headers=headers)

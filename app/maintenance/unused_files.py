@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session
 
 from app.context import AppContext
 from app.db import tables
-from app.db.file_holds import are_files_held
+from app.db.backup_lock import are_files_held
 from app.db.session import database_now
 from app.experiments import completion as experiments
 from app.jobs import checkpoints

@@ -15,7 +15,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import structlog
-from anyio import to_thread
 from pydantic_core import to_json
 
 from app.context import AppContext
@@ -39,12 +38,13 @@ from app.routing.schemas import Decision, RouterPut
 from app.routing.scoring import ScoredMessage, reads_mail, score
 from app.routing.shadows import ShadowMessage, ShadowRecorder
 from app.serving.catalog import Catalog, ServedRouter, ServedVersion, Snapshot
-from app.serving.costs import CostEstimate, run_in_prediction_thread, run_measured
+from app.serving.costs import CostEstimate, run_measured
 from app.serving.decision_writer import DecisionWriter
 from app.serving.loaded_models import ArtifactUnavailable, LoadedModels, VersionReference
 from app.serving.loaded_version import LoadedVersion, RouterRule
 from app.serving.version_loading import load_version
 from app.storage import StorageUnavailableError
+from app.threads import PREDICTIONS, REQUESTS
 from models.errors import CoveyError
 from models.mail import MailDocument, reader
 
@@ -133,7 +133,7 @@ class MessageRouter:
         explain = config.explain if explain is None else explain
         ready = await self._ready(snapshot, router, config)
         if not ready:
-            mail = await run_in_prediction_thread(read)
+            mail = await PREDICTIONS.run(read)
             reference, scored = _choose(router, config, mail), None
         else:
 
@@ -148,14 +148,14 @@ class MessageRouter:
         if scored is not None:
             content = self._decide(router.name, config, ready[reference], mail, scored)
         else:
-            earlier = await to_thread.run_sync(service.find_response, self._ctx.db, router.id, key)
+            earlier = await REQUESTS.run(service.find_response, self._ctx.db, router.id, key)
             if earlier is not None:
                 return _stored_to_json(earlier, mail if with_texts else None)
             content = await self._decide_without_memory(router, config, reference, mail, explain=explain)
         content["sampled"] = is_sampled(router.id, key, config.review_sample)
         keeping = Keeping()
         if is_kept(config.keep_messages, content):
-            earlier = await to_thread.run_sync(service.find_response, self._ctx.db, router.id, key)
+            earlier = await REQUESTS.run(service.find_response, self._ctx.db, router.id, key)
             if earlier is not None:
                 return _stored_to_json(earlier, mail if with_texts else None)
             keeping = await self._keeper.keep(content["decision_id"], config, original)
@@ -236,7 +236,7 @@ class MessageRouter:
         if not reads_mail(loaded.pipeline):  # an alias that the router uses was moved to this version
             return Undecided(version, service.cannot_read_mail(version))
         try:
-            rule, scored = await run_in_prediction_thread(apply)
+            rule, scored = await PREDICTIONS.run(apply)
         except CoveyError as error:
             return Undecided(version, str(error))
         except Exception as error:
@@ -354,7 +354,7 @@ def _common_cost(router: ServedRouter, explain: bool) -> CostEstimate:  # noqa: 
 async def _compute_rule(version: LoadedVersion, router: ServedRouter, config: RouterPut) -> RouterRule | None:
     """Return the rule of a router for a version; None if it cannot be computed."""
     with suppress(Exception):  # it is computed again, and what is wrong becomes the reason of a fallback
-        return await run_in_prediction_thread(lambda: policies.router_rule(version, router, config))
+        return await PREDICTIONS.run(lambda: policies.router_rule(version, router, config))
     return None
 
 

@@ -22,7 +22,6 @@ from functools import partial
 from queue import SimpleQueue
 
 import structlog
-from anyio import to_thread
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.db.session import Database, unavailable_reason
@@ -30,6 +29,7 @@ from app.errors import NotFound, NotReady
 from app.serving.catalog_reading import read_snapshot, resolve
 from app.serving.snapshot import Numbers, ServedRouter, ServedVersion, Snapshot
 from app.settings import Settings
+from app.threads import REQUESTS
 
 __all__ = ["Catalog", "ServedRouter", "ServedVersion", "Snapshot"]
 
@@ -95,7 +95,7 @@ class Catalog:
         self._loop = asyncio.get_running_loop()
         self._db.catalog_changed = self._note_commit
         started, token = time.monotonic(), self._wanted
-        snapshot = await to_thread.run_sync(read_snapshot, self._db)
+        snapshot = await REQUESTS.run(read_snapshot, self._db)
         if self._before_snapshot is not None:
             await self._before_snapshot(None, snapshot)
         self._accept(snapshot, started, token, frozenset())
@@ -198,7 +198,7 @@ class Catalog:
                 row = resolve(session, model, ref, pointer=pointer)
                 return ServedVersion(row.model, row.version, row.artifact_key)
 
-        return await to_thread.run_sync(read)
+        return await REQUESTS.run(read)
 
     def expire(self) -> None:
         """Let the next request look for changes first. Any thread may call this."""

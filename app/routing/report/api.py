@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from anyio import to_thread
 from fastapi import Query, Request, Response
 
 from app.api.base_route import Context, ReadScope, resource, responses
@@ -14,6 +13,7 @@ from app.api.schemas import RouterName, TimeParameter
 from app.pages.rendering import CONTENT_SECURITY_POLICY
 from app.routing.report import service
 from app.routing.report.schemas import ReportBy, RouterReport
+from app.threads import REQUESTS
 
 router = resource("routers")
 
@@ -52,7 +52,7 @@ async def get_report(
     """
     response.headers["Vary"] = "Accept"  # a cache must not return one format to a client that prefers another
     if negotiate(request.headers.get("accept", ""), MEDIA_TYPES) == "json":
-        return await to_thread.run_sync(service.get, ctx.db, name, by, begin, to)
-    page = await to_thread.run_sync(service.get_html, ctx.db, name, by, begin, to)
+        return await REQUESTS.run(service.get, ctx.db, name, by, begin, to)
+    page = await REQUESTS.run(service.get_html, ctx.db, name, by, begin, to)
     headers = {"Content-Security-Policy": CONTENT_SECURITY_POLICY, "Vary": "Accept"}
     return Response(page, media_type="text/html; charset=utf-8", headers=headers)

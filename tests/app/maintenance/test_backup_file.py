@@ -25,7 +25,7 @@ from app.context import AppContext
 from app.datasets import creation
 from app.datasets import service as datasets
 from app.datasets.schemas import DatasetCreate
-from app.db import file_holds, rows, schema, tables
+from app.db import backup_lock, rows, schema, tables
 from app.db.session import Database
 from app.maintenance import backup, retention
 from app.settings import Settings
@@ -308,33 +308,33 @@ def test_a_backup_contains_the_files_of_data_sets_that_are_deleted_meanwhile(
 def test_the_hold_of_a_backup_that_was_killed_expires(
     ctx: AppContext, clock: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_holds, "database_now", lambda _: clock.now)
+    monkeypatch.setattr(backup_lock, "database_now", lambda _: clock.now)
 
     def held() -> bool:
         with ctx.db.read() as session:
-            return file_holds.are_files_held(session)
+            return backup_lock.are_files_held(session)
 
-    with file_holds.hold_files(ctx.db):
+    with backup_lock.hold_files(ctx.db):
         assert held()
     assert not held()
     with ctx.db.write() as tx:
-        expires_at = tx.now + timedelta(seconds=file_holds.HOLD_SECONDS)
+        expires_at = tx.now + timedelta(seconds=backup_lock.HOLD_SECONDS)
         tx.session.add(tables.FileHold(id="killed", expires_at=expires_at))
     assert held()
-    clock.advance(file_holds.HOLD_SECONDS)
+    clock.advance(backup_lock.HOLD_SECONDS)
     assert not held()
-    with file_holds.hold_files(ctx.db), ctx.db.read() as session:
+    with backup_lock.hold_files(ctx.db), ctx.db.read() as session:
         assert session.get(tables.FileHold, "killed") is None
 
 
 def test_a_hold_is_renewed(ctx: AppContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_holds, "HOLD_SECONDS", 0.5)
+    monkeypatch.setattr(backup_lock, "HOLD_SECONDS", 0.5)
 
     def expiry() -> datetime:
         with ctx.db.read() as session:
             return session.scalars(select(tables.FileHold.expires_at)).one()
 
-    with file_holds.hold_files(ctx.db):
+    with backup_lock.hold_files(ctx.db):
         first = expiry()
         wait_for(lambda: expiry() > first or None, what="the hold to be renewed")
 

@@ -8,7 +8,6 @@ one, it leaves the file to retention, which deletes it after the backup.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -17,6 +16,7 @@ import structlog
 from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
+from app.background import PeriodicTask
 from app.db import tables
 from app.db.failures import DatabaseFullError, DatabaseReadOnlyError
 from app.db.session import DATABASE_UNAVAILABLE, Database, database_now
@@ -43,14 +43,12 @@ def hold_files(db: Database) -> Iterator[None]:
         log.warning("backup.files_not_held", reason=error.state)
         yield
         return
-    ended = threading.Event()
-    thread = threading.Thread(target=_renew, args=(db, hold_id, ended), name="file-hold", daemon=True)
-    thread.start()
+    renewal = PeriodicTask("backup-lock", lambda: _renew(db, hold_id), every=HOLD_SECONDS / 10)
+    renewal.start()
     try:
         yield
     finally:
-        ended.set()
-        thread.join()
+        renewal.stop()
         try:
             with db.write() as tx:
                 tx.session.execute(delete(tables.FileHold).where(tables.FileHold.id == hold_id))
@@ -64,17 +62,11 @@ def are_files_held(session: Session) -> bool:
     return session.scalar(held) is not None
 
 
-def _renew(db: Database, hold_id: str, ended: threading.Event) -> None:
-    while not ended.wait(HOLD_SECONDS / 10):
-        try:
-            with db.write() as tx:
-                tx.session.execute(
-                    update(tables.FileHold)
-                    .where(tables.FileHold.id == hold_id)
-                    .values(expires_at=_expiry(tx.now))
-                )
-        except DATABASE_UNAVAILABLE as error:
-            log.warning("backup.hold_not_renewed", reason=type(error).__name__)
+def _renew(db: Database, hold_id: str) -> None:
+    with db.write() as tx:
+        tx.session.execute(
+            update(tables.FileHold).where(tables.FileHold.id == hold_id).values(expires_at=_expiry(tx.now))
+        )
 
 
 def _expiry(now: datetime) -> datetime:
