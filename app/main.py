@@ -106,7 +106,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         await decision_writer.stop()
         await shadows.stop()
         await app.state.catalog.stop()
-        app.state.rates.close()
+        await app.state.rates.close()
         await REQUESTS.run(last_used.stop)
         if app.state.spans is not None:
             await REQUESTS.run(app.state.spans.close)

@@ -26,7 +26,6 @@ from app.ids import new_id
 from app.logs import REQUEST, RequestIds
 from app.metrics import count_request
 from app.settings import Settings
-from app.threads import REQUESTS
 
 if TYPE_CHECKING:  # needs an extra
     from app.telemetry.spans import Spans
@@ -203,7 +202,7 @@ class RequestMiddleware:
                 self._budget.release(counted)
             if (release := state.get("release_rate_limit")) is not None:
                 with CancelScope(shield=True):
-                    await REQUESTS.run(release)
+                    await release()
             seconds = time.perf_counter() - started
             operation = _operation(scope)
             count_request(operation, status, seconds)
