@@ -51,11 +51,11 @@ class AppContext:
     def deletion(self) -> FileDeletion:
         """Deletes files that no row references any more."""
 
-        def are_files_held() -> bool:
+        def are_files_locked() -> bool:
             with self.db.read() as session:
-                return backup_lock.are_files_held(session)
+                return backup_lock.are_files_locked(session)
 
-        return FileDeletion(self.storage, are_files_held)
+        return FileDeletion(self.storage, are_files_locked)
 
     @classmethod
     def open(cls, settings: Settings, relay: JobRelay) -> Self:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from structlog.contextvars import bind_contextvars
+
 from app.background import PeriodicTask
 from app.db.session import Database
 from app.jobs import queue
@@ -34,7 +36,7 @@ class LeaseRenewal:
         self._claim = claim
         self._db = Database(settings.resolved_database_url())
         self._task = PeriodicTask(
-            f"lease of {claim.job_id}", self._renew, every=settings.heartbeat_seconds, finish=self._db.close
+            "lease", self._renew, every=settings.heartbeat_seconds, finish=self._db.close
         )
 
     def start(self) -> None:
@@ -56,6 +58,7 @@ class LeaseRenewal:
         return has_ended
 
     def _renew(self) -> None:
+        bind_contextvars(job_id=self._claim.job_id)  # threads do not inherit the context of the log
         if self.lost:
             return
         try:

@@ -1,9 +1,9 @@
-"""Holds: while one exists, files of the storage are not deleted. A backup holds the files that it copies.
+"""The lock of a backup: a row that says until when no file of the storage is deleted.
 
-The rows in a backup are those of one moment, and their files are copied afterwards. The hold is committed
-before that moment. Whoever deletes a file first commits that no row references it, and then asks for holds.
-If it sees none, the hold was committed later, and so the backup does not contain the row either. If it sees
-one, it leaves the file to retention, which deletes it after the backup.
+The rows in a backup are those of one moment, and their files are copied afterwards. The lock is committed
+before that moment. Whoever deletes a file first commits that no row references it, and then looks for locks.
+If there is none, the lock was committed later, and so the backup does not contain the row either. If there is
+one, the file is left to retention, which deletes it after the backup.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from app.ids import new_id
 
 log = structlog.get_logger()
 
-HOLD_SECONDS = 300.0
-"""Time after which the hold of a process that died has no effect. A living process renews it before."""
+LOCK_SECONDS = 300.0
+"""Time after which the lock of a process that died has no effect. A living process renews it before."""
 
 
 @contextmanager
-def hold_files(db: Database) -> Iterator[None]:
+def lock_files(db: Database) -> Iterator[None]:
     """Prevent the deletion of files until the block ends.
 
-    If nothing can be written to the database, there is no hold: then no client can delete a row either.
+    If nothing can be written to the database, there is no lock: then no client can delete a row either.
     """
     try:
         with db.write() as tx:
-            tx.session.execute(delete(tables.FileHold).where(tables.FileHold.expires_at <= tx.now))
-            hold_id = new_id("req")
-            tx.session.add(tables.FileHold(id=hold_id, expires_at=_expiry(tx.now)))
+            tx.session.execute(delete(tables.BackupLock).where(tables.BackupLock.expires_at <= tx.now))
+            lock_id = new_id("req")
+            tx.session.add(tables.BackupLock(id=lock_id, expires_at=_expiry(tx.now)))
     except (DatabaseReadOnlyError, DatabaseFullError) as error:
-        log.warning("backup.files_not_held", reason=error.state)
+        log.warning("backup.files_not_locked", reason=error.state)
         yield
         return
-    renewal = PeriodicTask("backup-lock", lambda: _renew(db, hold_id), every=HOLD_SECONDS / 10)
+    renewal = PeriodicTask("backup-lock", lambda: _renew(db, lock_id), every=LOCK_SECONDS / 10)
     renewal.start()
     try:
         yield
@@ -51,23 +51,25 @@ def hold_files(db: Database) -> Iterator[None]:
         renewal.stop()
         try:
             with db.write() as tx:
-                tx.session.execute(delete(tables.FileHold).where(tables.FileHold.id == hold_id))
+                tx.session.execute(delete(tables.BackupLock).where(tables.BackupLock.id == lock_id))
         except DATABASE_UNAVAILABLE:
-            log.warning("backup.hold_not_removed", expires_in=HOLD_SECONDS)
+            log.warning("backup.lock_not_removed", expires_in=LOCK_SECONDS)
 
 
-def are_files_held(session: Session) -> bool:
+def are_files_locked(session: Session) -> bool:
     """Return whether files must not be deleted now. Ask after the query or commit that shows them unused."""
-    held = select(tables.FileHold.id).where(tables.FileHold.expires_at > database_now(session)).limit(1)
-    return session.scalar(held) is not None
+    lock = select(tables.BackupLock.id).where(tables.BackupLock.expires_at > database_now(session)).limit(1)
+    return session.scalar(lock) is not None
 
 
-def _renew(db: Database, hold_id: str) -> None:
+def _renew(db: Database, lock_id: str) -> None:
     with db.write() as tx:
         tx.session.execute(
-            update(tables.FileHold).where(tables.FileHold.id == hold_id).values(expires_at=_expiry(tx.now))
+            update(tables.BackupLock)
+            .where(tables.BackupLock.id == lock_id)
+            .values(expires_at=_expiry(tx.now))
         )
 
 
 def _expiry(now: datetime) -> datetime:
-    return now + timedelta(seconds=HOLD_SECONDS)
+    return now + timedelta(seconds=LOCK_SECONDS)

@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session
 
 from app.context import AppContext
 from app.db import tables
-from app.db.backup_lock import are_files_held
+from app.db.backup_lock import are_files_locked
 from app.db.session import database_now
 from app.experiments import shared_files
 from app.jobs import checkpoints
@@ -57,8 +57,8 @@ def _delete(ctx: AppContext, stop: Callable[[], bool], files: Iterable[FileInfo]
             break
         with ctx.db.read() as session:
             needed_keys = needed(session, keys)
-            if are_files_held(session):
-                log.info("retention.files_held")
+            if are_files_locked(session):
+                log.info("retention.files_locked")
                 break
         unused = [key for key in keys if key not in needed_keys]
         for key in unused:

@@ -28,12 +28,12 @@ class FileDeletion:
 
     Args:
         storage: the storage of the files.
-        are_files_held: returns whether a backup needs the files; see ``app.db.backup_lock``.
+        are_files_locked: returns whether a backup needs the files; see ``app.db.backup_lock``.
     """
 
-    def __init__(self, storage: Storage, are_files_held: Callable[[], bool]) -> None:
+    def __init__(self, storage: Storage, are_files_locked: Callable[[], bool]) -> None:
         self._storage = storage
-        self._are_files_held = are_files_held
+        self._are_files_locked = are_files_locked
         self._pending: deque[tuple[Sequence[str], threading.Event]] = deque()
         self._task = PeriodicTask("file-deletion", self._delete_pending, every=None)
         self._slow = False
@@ -67,8 +67,8 @@ class FileDeletion:
 
     def _delete(self, keys: Sequence[str]) -> None:
         try:
-            if self._are_files_held():
-                log.info("storage.files_held", keys=list(keys))
+            if self._are_files_locked():
+                log.info("storage.files_locked", keys=list(keys))
                 return
             for key in keys:
                 self._storage.delete(key)
