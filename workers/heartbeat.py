@@ -22,9 +22,9 @@ STOP_SECONDS = 5.0
 
 
 class BrokerState(Protocol):
-    """Knows since when the broker is away."""
+    """Knows since when the broker is unavailable."""
 
-    away_since: float | None
+    unavailable_since: float | None
 
 
 class Heartbeat:
@@ -34,7 +34,7 @@ class Heartbeat:
         settings: settings of the service.
         worker_id: id of the worker.
         pid: id of the worker's main process.
-        relay: knows whether the broker is away.
+        relay: knows whether the broker is unavailable.
         on_registered: called after the first heartbeat.
     """
 
@@ -88,10 +88,10 @@ class Heartbeat:
                 tx.session.add(row)
             row.last_seen_at = tx.now
             row.stopping = stopping
-            if (away := self._relay.away_since) is None:
+            if (since := self._relay.unavailable_since) is None:
                 row.broker_away_since = None
             else:
-                row.broker_away_since = tx.now - timedelta(seconds=time.monotonic() - away)
+                row.broker_away_since = tx.now - timedelta(seconds=time.monotonic() - since)
         now = time.monotonic()
         if self._is_outage(gap):
             self._extended_until = now + self._settings.lease_seconds

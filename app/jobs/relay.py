@@ -28,7 +28,7 @@ from app.settings import Settings
 log = structlog.get_logger()
 
 UNAVAILABLE = (OperationalError, OSError, RedisError)
-"""Errors of a broker that is away."""
+"""Errors of an unavailable broker."""
 
 PERIOD_SECONDS = 1.0
 """Time between two looks of a worker's relay for jobs of which nothing told it."""
@@ -44,7 +44,7 @@ class Relay:
         settings: settings of the service.
 
     Attributes:
-        away_since: when the broker became unavailable, as ``time.monotonic``; None if it is not.
+        unavailable_since: when the broker became unavailable, as ``time.monotonic``; None if it is not.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -52,7 +52,7 @@ class Relay:
         self._celery = Celery("covey", set_as_current=False)
         self._celery.conf.update(celery_config(settings))
         self._db = Database(settings.resolved_database_url())
-        self.away_since: float | None = None
+        self.unavailable_since: float | None = None
         self._healed_at = time.monotonic()
 
     def run_once(self) -> None:
@@ -83,14 +83,14 @@ class Relay:
         """
         try:
             lost = perhaps_lost(self._db)
-            if self.away_since is not None and not lost:
+            if self.unavailable_since is not None and not lost:
                 self._count(next(iter(QUEUES)))  # is it back?
             for queue, tasks in lost.items():
                 if self._count(queue) < len(tasks):
                     mark_sent(self._db, tasks)
                     self._send(tasks)
         except UNAVAILABLE as error:
-            self._note(error)
+            self._record(error)
 
     def _count(self, queue: str) -> int:
         """Return the number of tasks in a queue of the broker."""
@@ -101,7 +101,7 @@ class Relay:
                 count = int(channel.queue_declare(queue, durable=True, passive=True).message_count)
             except ChannelError:  # with Redis, no empty queue exists
                 count = 0
-        self.away_since = None
+        self.unavailable_since = None
         return count
 
     def _send(self, tasks: Sequence[Task]) -> None:
@@ -110,14 +110,14 @@ class Relay:
             for task in tasks:
                 self._celery.send_task(task.name, task_id=task.job_id, queue=task.queue, retry=False)
         except UNAVAILABLE as error:
-            self._note(error)
+            self._record(error)
         else:
-            self.away_since = None
+            self.unavailable_since = None
 
-    def _note(self, error: Exception) -> None:
-        """Record that the broker is away. What could not be sent is sent when it is back."""
-        if self.away_since is None:
-            self.away_since = time.monotonic()
+    def _record(self, error: Exception) -> None:
+        """Record that the broker is unavailable. What could not be sent is sent when it is available."""
+        if self.unavailable_since is None:
+            self.unavailable_since = time.monotonic()
             log.warning("relay.broker_unavailable", reason=str(error))
 
     def close(self) -> None:

@@ -58,7 +58,7 @@ redis.call('ZADD', KEYS[1], now + ARGV[3], ARGV[2])
 redis.call('EXPIRE', KEYS[1], ARGV[3])
 return 1
 """
-"""Takes a slot for a concurrent request, or returns 0 if none is free. Slots that are not released expire."""
+"""Reserves a slot for a concurrent request, or returns 0 if all are taken. Slots expire if not released."""
 
 
 class RedisRequiredError(RuntimeError):
@@ -91,19 +91,17 @@ class RateLimiter:
             raise RedisRequiredError(
                 "limits of API keys are counted in Redis; set COVEY_LIMITS_URL to its URL"
             )
-        pool = redis.BlockingConnectionPool.from_url(
+        self._connections = asyncio.Semaphore(MAX_CONNECTIONS)
+        self._redis = redis.Redis.from_url(
             url,
-            max_connections=MAX_CONNECTIONS,
-            timeout=None,  # ``_call`` limits the time as a whole
-            socket_timeout=None,
+            socket_timeout=None,  # ``_in_time`` limits the time as a whole
             socket_connect_timeout=None,
             # Only because a connection can have been closed since its last use.
             retry=Retry(NoBackoff(), 1, supported_errors=(DisconnectedError,)),
             decode_responses=True,
         )
-        self._redis = redis.Redis.from_pool(pool)
         self._check_rate = self._redis.register_script(_RATE_SCRIPT)
-        self._take_slot = self._redis.register_script(_SLOT_SCRIPT)
+        self._reserve_slot = self._redis.register_script(_SLOT_SCRIPT)
 
     async def acquire(self, key_id: str) -> Callable[[], Awaitable[None]] | None:
         """Count a request of a key.
@@ -125,7 +123,9 @@ class RateLimiter:
         if not self._max_concurrent:
             return None
         slots, slot = f"covey:slots:{key_id}", new_id("req")
-        taken = await self._call(lambda: self._take_slot([slots], [self._max_concurrent, slot, SLOT_SECONDS]))
+        taken = await self._call(
+            lambda: self._reserve_slot([slots], [self._max_concurrent, slot, SLOT_SECONDS])
+        )
         if taken == 0:
             raise TooMany(
                 f"this API key may have {self._max_concurrent} concurrent requests; wait until one ends",
@@ -145,10 +145,12 @@ class RateLimiter:
 
     async def _call(self, command: Callable[[], Awaitable[Any]]) -> Any:
         """Return the result of a call to Redis; None while Redis is unavailable."""
-        if time.monotonic() < self._paused_until:
-            return None
         try:
-            return await _in_time(command())
+            # The timeout begins when there is a connection, so that many requests at once are counted, too.
+            async with self._connections:
+                if time.monotonic() < self._paused_until:
+                    return None
+                return await _in_time(command())
         except (RedisError, OSError) as error:  # also TimeoutError
             first = time.monotonic() >= self._paused_until
             self._paused_until = time.monotonic() + BACKOFF_SECONDS

@@ -132,7 +132,7 @@ def test_an_unavailable_broker_is_no_error_and_loses_nothing(
             f"{scheme}://{address if server == 'unresponsive' else f'127.0.0.1:{production.free_port()}'}/"
         )
         relay.run_once()
-        assert relay.away_since is not None
+        assert relay.unavailable_since is not None
         clock.advance(10)
         relay.heal()
     url, client = broker
@@ -140,7 +140,7 @@ def test_an_unavailable_broker_is_no_error_and_loses_nothing(
     clock.advance(10)
     again.heal()
     assert ids(client) == [job]
-    assert again.away_since is None
+    assert again.unavailable_since is None
 
 
 def test_a_caller_never_waits_for_an_unresponsive_broker(ctx: AppContext) -> None:

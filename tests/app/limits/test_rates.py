@@ -155,6 +155,27 @@ def test_simultaneous_requests_do_not_exceed_the_limit(
     run(test)
 
 
+def test_the_wait_for_a_connection_does_not_count_as_a_wait_for_redis(
+    run: Callable[[Test], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rates, "MAX_CONNECTIONS", 1)
+
+    async def test(limiter: Create) -> None:
+        limited = limiter(rate=1)
+        with captured_logs(rates) as logs:
+            async with limited._connections:
+                monkeypatch.setattr(rates, "TIMEOUT_SECONDS", 0.0)
+                calls = [asyncio.create_task(limited.acquire("key_1")) for _ in range(2)]
+                for _ in range(10):
+                    await asyncio.sleep(0.001)
+                monkeypatch.setattr(rates, "TIMEOUT_SECONDS", LIMIT_SECONDS)
+            results = await asyncio.gather(*calls, return_exceptions=True)
+        assert logs == []
+        assert [type(result) for result in results] == [type(None), TooMany]
+
+    run(test)
+
+
 def test_an_unavailable_redis_limits_nothing_and_is_logged_once(run: Callable[[Test], None]) -> None:
     async def test(limiter: Create) -> None:
         limited = limiter("redis://127.0.0.1:9/0", rate=1, at_once=1)
