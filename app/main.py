@@ -40,17 +40,18 @@ from app.limits.rates import RateLimiter
 from app.protocols.label_studio import api as label_studio
 from app.protocols.open_inference import api as open_inference
 from app.registry import api as registry
+from app.registry.queries import resolve
 from app.routing import api as routing
+from app.routing.decision_writer import DecisionWriter
 from app.routing.message_router import MessageRouter
 from app.routing.report import api as routing_report
 from app.routing.schemas import MessageParts
 from app.routing.shadows import ShadowRecorder
 from app.serving import api as predictions
-from app.serving.catalog import Catalog
-from app.serving.decision_writer import DecisionWriter
 from app.serving.loaded_models import LoadedModels
 from app.serving.preloading import Preloader
 from app.serving.schemas import PredictRequest
+from app.serving.state import Catalog
 from app.settings import Settings, get_settings
 from app.telemetry.opening import open_spans
 from app.threads import REQUESTS
@@ -86,7 +87,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         last_used.start()
         app.state.loaded = LoadedModels(context.storage, settings.models_in_memory)
         preloader = Preloader(app.state.loaded)
-        app.state.catalog = Catalog(context.db, settings, preloader.before_snapshot)
+        app.state.catalog = Catalog(context.db, settings, resolve, preloader.before_snapshot)
         await app.state.catalog.start()
         app.state.authenticator = KeyAuthenticator(app.state.catalog, last_used)
         app.state.console_sessions = ConsoleSessions(context.db, app.state.authenticator)

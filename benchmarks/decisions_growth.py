@@ -36,7 +36,7 @@ from app.api.paging import Page
 from app.context import AppContext
 from app.db import schema, tables
 from app.db.session import Database, database_now
-from app.maintenance import expired_rows
+from app.maintenance import retention
 from app.maintenance.storage_setup import prepare_storage
 from app.routing import decisions, service
 from app.routing.decision_search import DecisionFilter
@@ -205,7 +205,7 @@ def operations(ctx: AppContext, routing: InProcessRouting, size: int) -> dict[st
         "page of the newest 500": timed(
             range(10), lambda _: decisions.page(ctx.db, ROUTER, DecisionFilter(), Page(500, None))
         ),
-        f"expire {expired_rows.BATCH_SIZE} decisions": expire(ctx),
+        f"expire {retention.BATCH_SIZE} decisions": expire(ctx),
     }
 
 
@@ -231,7 +231,7 @@ def expire(ctx: AppContext) -> Times:
     """Let the oldest decisions expire; return the times of the transactions, without the pauses."""
     with ctx.db.read() as session:
         statement = select(tables.Decision.created_at).order_by(tables.Decision.id)
-        oldest = session.scalars(statement.offset(EXPIRED_BATCHES * expired_rows.BATCH_SIZE)).first()
+        oldest = session.scalars(statement.offset(EXPIRED_BATCHES * retention.BATCH_SIZE)).first()
         assert oldest is not None
         keep_days = (database_now(session) - oldest) / timedelta(days=1)
     changed = replace(ctx, settings=ctx.settings.model_copy(update={"keep_decisions_days": keep_days}))
@@ -243,12 +243,12 @@ def expire(ctx: AppContext) -> Times:
         seconds.append(time.perf_counter() - started)
         started = time.perf_counter()
 
-    original, expired_rows.time = expired_rows.time, _Clock(note)  # type: ignore[attr-defined, assignment]
+    original, retention.time = retention.time, _Clock(note)  # type: ignore[attr-defined, assignment]
     try:
-        deleted = expired_rows.delete_expired(changed, lambda: False)["decisions"]
+        deleted = retention.delete_expired_rows(changed, lambda: False)["decisions"]
     finally:
-        expired_rows.time = original  # type: ignore[attr-defined]
-    assert deleted >= EXPIRED_BATCHES * expired_rows.BATCH_SIZE - 1, deleted
+        retention.time = original  # type: ignore[attr-defined]
+    assert deleted >= EXPIRED_BATCHES * retention.BATCH_SIZE - 1, deleted
     return summarize(seconds)
 
 

@@ -95,7 +95,7 @@ def predict_everywhere(stack: Stack) -> None:
     def all_loaded() -> bool | None:
         with httpx.Client(base_url=stack.url, timeout=LIMIT_SECONDS, trust_env=False) as client:
             client.post("/v1/models/large/predict", json=BODY).raise_for_status()
-        pids = stack.processes("-m app api")
+        pids = stack.api_pids()
         return True if all(memory(pid, model=True)["Rss"] for pid in pids) else None
 
     wait_for(all_loaded, what="every process to load the model")
@@ -128,7 +128,7 @@ def header(what: str) -> str:
 def print_memory(stack: Stack) -> None:
     """Print the memory of each API process, and the sums."""
     rows = []
-    for pid in sorted(stack.processes("-m app api")):
+    for pid in sorted(stack.api_pids()):
         whole, of_model = memory(pid, model=False), memory(pid, model=True)
         rows.append([*whole.values(), of_model["Pss"], of_model["Rss"]])
         print(f"{pid:<10}" + "".join(f"{value / MIB:15,.1f}" for value in rows[-1]))

@@ -8,7 +8,7 @@ without hashing. Then ranks 100 texts of the test part with 700 to 900 character
 microseconds for each text, the minimum of the repeats. The layers take turns, so that other work on the
 machine slows all of them. "Batch" is the same work for 500 texts at once, divided by 500.
 
-Stores the results and writes the table into ``docs/architecture.md``.
+Stores the results and writes the table into ``docs/serving.md``.
 
 ``COVEY_DATA`` is the folder of the corpora (default: ``../shared/data``).
 """
@@ -45,7 +45,7 @@ MODELS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "svm, hashing": ({**RECIPE, "hashing": {}}, {"algorithm": "svm"}),
 }
 NAME = "single_document"
-PAGE = tables.DOCS / "architecture.md"
+PAGE = tables.DOCS / "serving.md"
 TEXTS = 100
 
 

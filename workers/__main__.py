@@ -10,6 +10,7 @@ import warnings
 from celery.exceptions import SecurityWarning
 
 from app import logs
+from app.server.process_name import name_process
 from app.settings import get_settings
 from workers import celery, maintenance
 
@@ -24,6 +25,7 @@ def main() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     # Celery warns of root because of pickled messages, which this worker does not accept.
     warnings.simplefilter("ignore", SecurityWarning)
+    name_process("worker")
     settings = get_settings()
     logs.configure(settings)
     celery.app.worker_main(

@@ -1,9 +1,9 @@
-"""The kinds of jobs: what a worker runs for each kind, and what else changes when a job ends."""
+"""What a worker runs for each kind of job, and what else changes when a job ends."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from app.batch_predictions.work import PredictBatch
 from app.context import AppContext
@@ -14,33 +14,15 @@ from app.evaluations.work import EvaluateVersion
 from app.experiments.work import PlanExperiment, RunCell
 from app.jobs import queue
 from app.jobs.problems import failure
-from app.jobs.progress import ProgressReporter
 from app.jobs.queue import Claim
 from app.jobs.retry import write_with_retry
+from app.jobs.work import Work
 from app.routing import kept_messages
 from app.training.work import TrainModel
 from workers import stopping
 from workers.requests import End
 
-
-class Work(Protocol):
-    """The work of one kind of job."""
-
-    def run(self, ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
-        """Run the job, and finish it in the transaction that writes its result.
-
-        Raises:
-            CoveyError: the job cannot succeed; the message states the reason.
-            CancelledError: cancellation was requested.
-        """
-        ...
-
-    def on_failure(self, tx: Transaction, job: Job | Claim, error: dict[str, Any]) -> None:
-        """Update other rows in the transaction in which a job fails or is cancelled."""
-        ...
-
-
-KINDS: dict[str, Work] = {
+WORK: dict[str, Work] = {
     "ingest": Ingestion(kept_messages.read_email),
     "train": TrainModel(),
     "evaluate": EvaluateVersion(),
@@ -60,7 +42,7 @@ def fail(ctx: AppContext, claim: Claim, error: dict[str, Any]) -> None:
 
     def write(tx: Transaction) -> None:
         queue.finish(tx, claim, "failed", error=error)
-        KINDS[claim.kind].on_failure(tx, claim, error)
+        WORK[claim.kind].on_failure(tx, claim, error)
 
     write_with_retry(ctx.db, write, give_up=stopping.requested)
 
@@ -75,7 +57,7 @@ def cancel(ctx: AppContext, claim: Claim) -> None:
 
     def write(tx: Transaction) -> None:
         queue.finish(tx, claim, "cancelled")
-        KINDS[claim.kind].on_failure(tx, claim, CANCELLED)
+        WORK[claim.kind].on_failure(tx, claim, CANCELLED)
 
     write_with_retry(ctx.db, write, give_up=stopping.requested)
 
@@ -86,7 +68,7 @@ def release(ctx: AppContext, claim: Claim, *, reason: str) -> None:
         job = queue.lock(tx, claim.job_id)
         if job is not None and job.cancel_requested_at is not None:
             queue.finish(tx, claim, "cancelled")
-            KINDS[claim.kind].on_failure(tx, claim, CANCELLED)
+            WORK[claim.kind].on_failure(tx, claim, CANCELLED)
         else:
             queue.release(tx, claim, reason=reason)
 
@@ -105,7 +87,7 @@ def end_without_worker(ctx: AppContext, job_id: str, how: End) -> None:
             queue.request_cancel(tx, job)
             return
         queue.finish_unclaimed(tx, job, "failed", OUT_OF_TIME)
-        KINDS[job.kind].on_failure(tx, job, OUT_OF_TIME)
+        WORK[job.kind].on_failure(tx, job, OUT_OF_TIME)
 
     write_with_retry(ctx.db, write, give_up=stopping.requested)
 
@@ -128,7 +110,7 @@ def handle_loss(
         job.failures += 1
     if job.cancel_requested_at is not None:
         queue.finish_unclaimed(tx, job, "cancelled")
-        KINDS[job.kind].on_failure(tx, job, CANCELLED)
+        WORK[job.kind].on_failure(tx, job, CANCELLED)
     elif job.failures >= attempts:
         error = {
             "type": "urn:covey:problem:worker_lost",
@@ -141,7 +123,7 @@ def handle_loss(
             "log": list(log),
         }
         queue.finish_unclaimed(tx, job, "failed", error)
-        KINDS[job.kind].on_failure(tx, job, error)
+        WORK[job.kind].on_failure(tx, job, error)
     else:
         queue.requeue_lost(tx, job, reason=reason)
 

@@ -1,4 +1,4 @@
-"""The process of one job, forked from a slot, which has already imported everything.
+"""The process of one job, forked from a process of the pool, which has already imported everything.
 
 The memory of the job returns to the system when the process ends. However the process ends, the job's row is
 right: it is finished, or it still says ``running``, and the parent process or the lease detects the loss.
@@ -21,14 +21,14 @@ from app.db.session import DATABASE_UNAVAILABLE
 from app.jobs.problems import failure, failure_of
 from app.jobs.progress import CancelledError, ProgressReporter
 from app.jobs.queue import Claim, FinalState, LostClaimError
-from app.server.parent_death import set_parent_death_signal
+from app.server.fork import fork
+from app.server.process_name import name_process
 from app.storage import MissingFileError
 from app.storage.interface import UNAVAILABLE_ERRNOS
 from app.telemetry.opening import open_spans
 from models.errors import CoveyError
 from workers import job_kinds
 from workers.log_tail import LogTail
-from workers.process_name import name_process
 
 log = structlog.get_logger()
 
@@ -47,24 +47,22 @@ class JobProcess:
     """
 
     def __init__(self, ctx: AppContext, claim: Claim) -> None:
-        sys.stderr.flush()
-        parent = os.getpid()
         self.tail = LogTail()
         self._status: int | None = None
         # The job process must not inherit a connection: using or closing the copy would break the original.
         ctx.db.close()
-        self.pid = os.fork()
-        if self.pid == 0:
-            status = EX_TEMPFAIL
-            try:
-                _detach(parent, ctx.settings.job_niceness)
-                self.tail.record()
-                status = _run_and_report(ctx, claim)
-            except BaseException:  # the child must never continue as a copy of the parent
-                log.exception("job.internal_error")
-            finally:
-                sys.stderr.flush()
-                os._exit(status)
+        # If the worker is killed, the job process dies too, so that no job runs twice at the same time.
+        self.pid = fork(lambda: self._run(ctx, claim), death_signal=signal.SIGKILL)
+
+    def _run(self, ctx: AppContext, claim: Claim) -> None:
+        status = EX_TEMPFAIL
+        try:
+            _detach(ctx.settings.job_niceness)
+            self.tail.record()
+            status = _run_and_report(ctx, claim)
+        except BaseException:
+            log.exception("job.internal_error")
+        sys.exit(status)
 
     def wait(self, seconds: float) -> int | None:
         """Wait until the process ends, at most this long.
@@ -95,16 +93,13 @@ class JobProcess:
         self.tail.close()
 
 
-def _detach(parent: int, niceness: int) -> None:
-    """Separate the job process from the slot."""
+def _detach(niceness: int) -> None:
+    """Separate the job process from that of the pool."""
     os.setsid()
     os.nice(niceness)
     name_process("job")
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # If the worker is killed, the job process dies too, so that no job runs twice at the same time.
-    if not set_parent_death_signal(signal.SIGKILL, parent):
-        os._exit(EX_TEMPFAIL)
     if sys.platform == "linux":
         # If the machine runs out of memory, the kernel kills the job, not the worker or the API.
         Path("/proc/self/oom_score_adj").write_text("500")
@@ -151,7 +146,7 @@ def _record_span(claim: Claim, started: int, outcome: str) -> None:
 def _run(ctx: AppContext, claim: Claim) -> FinalState:
     """Run the job and finish it. Return how it ended."""
     try:
-        job_kinds.KINDS[claim.kind].run(ctx, claim, ProgressReporter(ctx.db, claim))
+        job_kinds.WORK[claim.kind].run(ctx, claim, ProgressReporter(ctx.db, claim))
     except CancelledError:
         job_kinds.cancel(ctx, claim)
         return "cancelled"

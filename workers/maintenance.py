@@ -10,8 +10,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -23,14 +21,14 @@ from app.context import AppContext
 from app.jobs.relay import PERIOD_SECONDS, Relay
 from app.maintenance import retention
 from app.routing.report.drift_events import queue_drift_events
-from app.server.parent_death import set_parent_death_signal
-from app.server.restart_delay import RestartDelay
+from app.server.child_process import ChildProcess
+from app.server.process_name import name_process
+from app.server.supervisor import supervise
 from app.settings import Settings
 from app.webhooks.delivery import Deliverer
 from workers import job_kinds, stopping
 from workers.heartbeat import Heartbeat
 from workers.lost_jobs import requeue_lost_jobs
-from workers.process_name import name_process
 from workers.requests import Requests
 
 log = structlog.get_logger()
@@ -70,79 +68,36 @@ class Guard:
         self._requests = requests
         self._worker_id = worker_id
         self._main_pid = os.getpid()
-        self._pid: int | None = None
+        self._process = _child("guard", self._guard)
         self.restart_if_dead()
 
     def restart_if_dead(self) -> None:
         """Fork the process if it does not run."""
-        if self._has_ended() and not stopping.requested():
-            self._pid = _fork("guard", self._guard)
+        if not stopping.requested():
+            self._process.restart_if_dead()
 
     def stop(self) -> None:
         """Stop the maintenance, which records that the worker stops, and wait until it has ended."""
         stopping.request()
-        deadline = time.monotonic() + STOP_SECONDS
-        if not self._has_ended() and self._pid is not None:
-            os.kill(self._pid, signal.SIGTERM)
-        while not self._has_ended() and time.monotonic() < deadline:
-            time.sleep(0.02)
-
-    def _has_ended(self) -> bool:
-        if self._pid is not None and os.waitpid(self._pid, os.WNOHANG)[0]:
-            self._pid = None
-        return self._pid is None
+        self._process.stop()
 
     def _guard(self) -> None:
         """Restart the maintenance whenever it dies, until SIGTERM."""
-        pid = 0
-        delay = RestartDelay()
-
-        def forward(_number: int, _frame: object) -> None:
-            stopping.request()
-            if pid:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGTERM)
-
-        signal.signal(signal.SIGTERM, forward)
-        while not stopping.requested():
-            if not delay.is_over():
-                time.sleep(0.05)
-                continue
-            pid = _fork("maintenance", self._maintain)
-            delay.started()
-            _, status = os.waitpid(pid, 0)
-            pid = 0  # the system may give it to another process
-            delay.died()
-            if not stopping.requested():
-                exit_code = os.waitstatus_to_exitcode(status)
-                log.warning("worker.process_died", role="maintenance", status=exit_code)
-
-    def _maintain(self) -> None:
-        run(self._settings, self._requests, self._worker_id, self._main_pid)
-
-
-def _fork(role: str, run_child: Callable[[], None]) -> int:
-    """Run a function in a new process, and return the id of the process."""
-    sys.stderr.flush()
-    parent = os.getpid()
-    pid = os.fork()
-    if pid:
-        return pid
-    status = 1
-    try:
-        name_process(role)
+        name_process("guard")
         # In a terminal, Ctrl-C reaches all processes; the main process then stops the others.
         for number in (signal.SIGINT, signal.SIGQUIT):
             signal.signal(number, signal.SIG_IGN)
+        supervise([_child("maintenance", self._maintain)])
+        stopping.request()
+
+    def _maintain(self) -> None:
+        name_process("maintenance")
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        if set_parent_death_signal(signal.SIGKILL, parent):
-            run_child()
-            status = 0
-    except BaseException:  # the child must never continue as a copy of the parent
-        log.exception("worker.internal_error", role=role)
-    finally:
-        sys.stderr.flush()
-        os._exit(status)
+        run(self._settings, self._requests, self._worker_id, self._main_pid)
+
+
+def _child(name: str, run_child: Callable[[], None]) -> ChildProcess:
+    return ChildProcess(name, run_child, death_signal=signal.SIGKILL, stop_seconds=STOP_SECONDS)
 
 
 def run(settings: Settings, requests: Requests, worker_id: str, main_pid: int) -> None:

@@ -17,9 +17,9 @@ from celery.exceptions import Ignore, SoftTimeLimitExceeded
 from app.context import AppContext
 from app.db.session import DATABASE_UNAVAILABLE
 from app.jobs import queue
+from app.server.process_name import name_process
 from app.settings import Settings
 from workers import attempt, stopping
-from workers.process_name import name_process
 from workers.requests import Requests
 
 log = structlog.get_logger()

@@ -1,7 +1,7 @@
 """Lets the next prediction see what a client has seen in another response.
 
 A client that reads that a training has succeeded may send a prediction for its version at once, and the
-snapshot of this process may be older (``app.serving.catalog``). So after each response that may show a
+snapshot of this process may be older (``app.serving.state``). So after each response that may show a
 change, the next request that uses the snapshot looks for changes first.
 """
 

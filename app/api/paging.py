@@ -1,4 +1,8 @@
-"""Pagination of lists: ``?limit=`` and an opaque ``?cursor=`` over a unique, indexed order."""
+"""Pagination of lists: ``?limit=`` and an opaque ``?cursor=`` over a unique, indexed order.
+
+``ascending`` and ``newest_first`` page through the rows of a statement by a column, ``positions`` through a
+list that never changes, and ``cut`` through rows from elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +10,17 @@ import base64
 import binascii
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeAlias, TypeVar
 
 from fastapi import Depends, Query
-from pydantic import BaseModel
 from sqlalchemy import Select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from app.errors import Invalid
 
 Row = TypeVar("Row")
-Item = TypeVar("Item", bound=BaseModel)
+Key: TypeAlias = InstrumentedAttribute[str] | InstrumentedAttribute[int]
+"""The column of a unique order."""
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 500
@@ -92,24 +96,36 @@ def cut(
 
 
 def newest_first(
-    session: Session, statement: Select[Row], column: InstrumentedAttribute[str], page: Page
+    session: Session, statement: Select[Row], column: Key, page: Page
 ) -> tuple[Sequence[Row], str | None]:
-    """Return a page of rows by descending id, which is newest first, and the next cursor."""
+    """Return a page of rows by a descending id or number, which is newest first, and the next cursor."""
     if page.after is not None:
-        statement = statement.where(column < page.after)
-    rows = session.scalars(statement.order_by(column.desc()).limit(page.limit + 1)).all()
-    return cut(rows, page, lambda row: _value(row, column))
+        statement = statement.where(column < _after(column, page))
+    return _read(session, statement.order_by(column.desc()), column, page)
 
 
-def by_name(
-    session: Session, statement: Select[Row], column: InstrumentedAttribute[str], page: Page
+def ascending(
+    session: Session, statement: Select[Row], column: Key, page: Page
 ) -> tuple[Sequence[Row], str | None]:
-    """Return a page of rows by ascending name, and the next cursor."""
+    """Return a page of rows by an ascending name or number, and the next cursor."""
     if page.after is not None:
-        statement = statement.where(column > page.after)
-    rows = session.scalars(statement.order_by(column).limit(page.limit + 1)).all()
-    return cut(rows, page, lambda row: _value(row, column))
+        statement = statement.where(column > _after(column, page))
+    return _read(session, statement.order_by(column), column, page)
 
 
-def _value(row: Any, column: InstrumentedAttribute[str]) -> str:
-    return str(getattr(row, column.key))
+def positions(page: Page, n_items: int) -> tuple[range, str | None]:
+    """Return the positions of a page in a list that never changes, from 0, and the next cursor."""
+    start = page.after_number() + 1
+    shown = range(start, max(start, min(start + page.limit, n_items)))
+    return shown, encode_cursor(shown.stop - 1) if shown.stop < n_items else None
+
+
+def _read(
+    session: Session, statement: Select[Row], column: Key, page: Page
+) -> tuple[Sequence[Row], str | None]:
+    rows = session.scalars(statement.limit(page.limit + 1)).all()
+    return cut(rows, page, lambda row: str(getattr(row, column.key)))
+
+
+def _after(column: Key, page: Page) -> str | int | None:
+    return page.after_number() if column.type.python_type is int else page.after

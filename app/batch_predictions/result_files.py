@@ -11,11 +11,11 @@ from typing import Any, BinaryIO
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic_core import to_json
 
+from app.api.structs import to_json
 from app.batch_predictions.rank_examples import FailedDocument, RankedBlock
 from app.batch_predictions.schemas import ResultFormat
-from app.serving.serialisation import ResponseEncoder
+from app.serving.responses import predictions
 from models.arrays import AnyArray
 
 LINES_AT_ONCE = 32
@@ -60,7 +60,7 @@ class NdjsonWriter:
 
     def __init__(self, file: BinaryIO, labels: Sequence[str]) -> None:
         self._file = file
-        self._encoder = ResponseEncoder(labels)
+        self._labels = labels
 
     def write(self, part: RankedBlock | FailedDocument) -> None:
         """Append documents."""
@@ -70,9 +70,9 @@ class NdjsonWriter:
             return
         for first in range(0, len(part.ids), LINES_AT_ONCE):
             lines = slice(first, first + LINES_AT_ONCE)
-            predictions = self._encoder.each_prediction(part.ranking.rows(lines))
-            for id_, prediction in zip(part.ids[lines], predictions, strict=True):
-                self._file.write(b'{"id":%b,%b\n' % (to_json(id_), prediction[1:]))
+            documents = predictions(self._labels, part.ranking.rows(lines))
+            for id_, prediction in zip(part.ids[lines], documents, strict=True):
+                self._file.write(b'{"id":%b,%b\n' % (to_json(id_), to_json(prediction)[1:]))
 
 
 class ParquetWriter(AbstractContextManager["ParquetWriter"]):

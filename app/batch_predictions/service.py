@@ -1,15 +1,12 @@
-"""Creates, returns, lists and cancels batch predictions, and finds their results."""
+"""Creates batch predictions, and finds their results."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from sqlalchemy import Row, select
-from sqlalchemy.orm import Session
+from sqlalchemy import select
 
 from app.api.idempotency import Idempotency
-from app.api.paging import Page, newest_first
 from app.batch_predictions.schemas import (
     BatchPrediction,
     BatchPredictionCreate,
@@ -19,19 +16,40 @@ from app.batch_predictions.schemas import (
 from app.context import AppContext
 from app.datasets import service as datasets
 from app.db import tables
-from app.db.session import Database, Transaction
-from app.errors import Conflict, Invalid, NotFound
+from app.db.session import Transaction
+from app.errors import Conflict, Invalid
 from app.ids import new_id
 from app.jobs import queue
+from app.jobs.views import JobResource
 from app.limits import service as limits
 from app.registry import service as versions
 from app.registry.compatibility import check_kind
-from app.serving.catalog_reading import resolve
+from app.registry.queries import resolve
 from app.storage import MissingFileError
+
+PREDICTIONS: JobResource[tables.BatchPrediction, BatchPrediction, BatchPredictionPage] = JobResource(
+    "batch prediction",
+    BatchPrediction,
+    BatchPredictionPage,
+    lambda row: {
+        "id": row.id,
+        "model": row.model,
+        "version": row.version,
+        "dataset_id": row.dataset_id,
+        "top": row.request.get("top"),
+        "format": row.request["format"],
+        "created_at": row.created_at,
+        "result": row.result,
+    },
+    id_=tables.BatchPrediction.id,
+    job_id=tables.BatchPrediction.job_id,
+    rows=select(tables.BatchPrediction),
+)
+get, page, cancel = PREDICTIONS.get, PREDICTIONS.page, PREDICTIONS.cancel
 
 
 def create(ctx: AppContext, body: BatchPredictionCreate, idempotency: Idempotency) -> BatchPrediction:
-    """Queues the predictions of a version for a data set.
+    """Queue the predictions of a version for a data set.
 
     Raises:
         NotFound: the version or the data set does not exist.
@@ -49,9 +67,15 @@ def create(ctx: AppContext, body: BatchPredictionCreate, idempotency: Idempotenc
         check_kind(version, dataset, pointer="/dataset_id")
         _check_ranked_labels(body, version, dataset, ctx.settings.max_batch_ranked_labels)
         job = queue.enqueue(
-            tx, "batch_prediction", {}, dataset_id=dataset.id, model=body.model, priority=body.priority
+            tx,
+            "batch_prediction",
+            {},
+            dataset_id=dataset.id,
+            model=body.model,
+            priority=body.priority,
+            key_id=idempotency.key_id,
         )
-        limits.assign_to_key(tx, job, idempotency.key_id, ctx.settings.jobs_in_flight)
+        limits.check_job_limit(tx, idempotency.key_id, ctx.settings.jobs_in_flight)
         row = tables.BatchPrediction(
             id=new_id("bp"),
             model=body.model,
@@ -63,7 +87,7 @@ def create(ctx: AppContext, body: BatchPredictionCreate, idempotency: Idempotenc
         )
         tx.session.add(row)
         tx.session.flush()
-        return to_response(row, job)
+        return PREDICTIONS.to_response(row, job)
 
     return idempotency.run(ctx.db, BatchPrediction, work)
 
@@ -77,55 +101,12 @@ def _check_ranked_labels(
     if n_documents * n_ranked <= limit:
         return
     most = limit // n_documents
-    remedy = f"set top to at most {most:,}" if most else "use a smaller data set"
+    hint = f"set top to at most {most:,}" if most else "use a smaller data set"
     message = (
         f"the rankings of {n_documents:,} documents with {n_ranked:,} labels each would have more than "
-        f"{limit:,} labels; {remedy}"
+        f"{limit:,} labels; {hint}"
     )
     raise Invalid(message, errors=[("/top" if most else "/dataset_id", message)])
-
-
-def get(db: Database, batch_prediction_id: str) -> BatchPrediction:
-    """Return a batch prediction.
-
-    Raises:
-        NotFound: the batch prediction does not exist.
-    """
-    with db.read() as session:
-        return _get_or_404(session, batch_prediction_id)
-
-
-def page(db: Database, page: Page) -> BatchPredictionPage:
-    """Return a page of batch predictions, newest first."""
-    with db.read() as session:
-        rows, cursor = newest_first(session, select(tables.BatchPrediction), tables.BatchPrediction.id, page)
-        job = tables.Job
-        jobs = {
-            row.id: row
-            for row in session.execute(
-                select(
-                    *(job.id, job.state, job.priority, job.progress, job.attempt, job.started_at),
-                    *(job.finished_at, job.cancel_requested_at, job.error),
-                ).where(job.id.in_([row.job_id for row in rows]))
-            )
-        }
-        return BatchPredictionPage(
-            items=[to_response(row, jobs[row.job_id]) for row in rows], next_cursor=cursor
-        )
-
-
-def cancel(db: Database, batch_prediction_id: str) -> BatchPrediction:
-    """Request the cancellation of a batch prediction; has no effect on one that has ended.
-
-    Raises:
-        NotFound: the batch prediction does not exist.
-    """
-    with db.write() as tx:
-        row = _row_or_404(tx.session, batch_prediction_id)
-        job = queue.lock(tx, row.job_id)
-        assert job is not None, "the job of a batch prediction is not deleted"  # noqa: S101
-        queue.request_cancel(tx, job)
-        return to_response(row, job)
 
 
 def result_path(
@@ -138,8 +119,8 @@ def result_path(
         Conflict: the batch prediction has not succeeded.
     """
     with ctx.db.read() as session:
-        row = _row_or_404(session, batch_prediction_id)
-        prediction = _get_or_404(session, batch_prediction_id)
+        row, job = PREDICTIONS.get_or_404(session, batch_prediction_id)
+        prediction = PREDICTIONS.to_response(row, job)
     if row.result_key is None or prediction.result is None:
         raise _no_result(prediction)
     try:
@@ -159,40 +140,4 @@ def _no_result(prediction: BatchPrediction) -> Conflict:
     return Conflict(
         f"batch prediction {prediction.id} {ended}; it has no result, so create another one",
         code="no_result",
-    )
-
-
-def _row_or_404(session: Session, batch_prediction_id: str) -> tables.BatchPrediction:
-    row = session.get(tables.BatchPrediction, batch_prediction_id)
-    if row is None:
-        raise NotFound(f"there is no batch prediction {batch_prediction_id}")
-    return row
-
-
-def _get_or_404(session: Session, batch_prediction_id: str) -> BatchPrediction:
-    row = _row_or_404(session, batch_prediction_id)
-    return to_response(row, session.get_one(tables.Job, row.job_id))
-
-
-def to_response(row: tables.BatchPrediction, job: tables.Job | Row[Any]) -> BatchPrediction:
-    """Convert a row to the response schema."""
-    return BatchPrediction.model_validate(
-        {
-            "id": row.id,
-            "model": row.model,
-            "version": row.version,
-            "dataset_id": row.dataset_id,
-            "top": row.request.get("top"),
-            "format": row.request["format"],
-            "state": job.state,
-            "priority": job.priority,
-            "progress": job.progress,
-            "attempt": job.attempt,
-            "created_at": row.created_at,
-            "started_at": job.started_at,
-            "finished_at": job.finished_at,
-            "cancel_requested_at": job.cancel_requested_at,
-            "error": job.error,
-            "result": row.result,
-        }
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sqlalchemy import select
 
 from app.batch_predictions.rank_examples import FailedDocument, rank_examples
@@ -12,11 +10,11 @@ from app.batch_predictions.schemas import BatchPredictionCreate, BatchPrediction
 from app.context import AppContext
 from app.db import tables
 from app.db.session import Transaction
-from app.db.tables import Job
 from app.jobs import queue
 from app.jobs.progress import ProgressReporter
 from app.jobs.queue import Claim
 from app.jobs.retry import write_with_retry
+from app.jobs.work import Work
 from app.serving.instances import find_unknown_features
 from models import artifact
 from models.data.store import StoredExamples
@@ -25,7 +23,7 @@ from models.errors import UnsuitableDataError
 FOLDER = "predictions"
 
 
-class PredictBatch:
+class PredictBatch(Work):
     """The job kind ``batch_prediction``. A new attempt starts from the beginning."""
 
     def run(self, ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
@@ -80,9 +78,6 @@ class PredictBatch:
             fresh.result = content.model_dump(mode="json")
 
         write_with_retry(ctx.db, finish)
-
-    def on_failure(self, tx: Transaction, job: Job | Claim, error: dict[str, Any]) -> None:
-        """Change nothing: responses take the state and the error of a batch prediction from its job."""
 
 
 def _check_predicted_labels(n_labels: int, limit: int) -> None:

@@ -9,16 +9,16 @@ the old process stops when the new one is ready, so no request and no job is los
 from __future__ import annotations
 
 import fcntl
-import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 import httpx
 import structlog
 
 from app.cli.errors import CommandError
+from app.cli.import_once import import_once
 from app.cli.listening import listen, url_of
 from app.cli.open_database import open_database
 from app.db import schema
@@ -26,8 +26,9 @@ from app.jobs.broker import broker_command
 from app.keys.service import AuthenticationRequiredError, require_keys
 from app.maintenance.storage_setup import prepare_storage
 from app.server.api_processes import ApiProcesses
-from app.server.child_process import POLL_SECONDS, ChildProcess, replace
-from app.server.signals import signal_flags
+from app.server.child_process import ChildProcess
+from app.server.program import Program
+from app.server.supervisor import supervise
 from app.settings import Settings
 from app.storage import open_storage
 
@@ -50,45 +51,37 @@ def serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
         CommandError: the address cannot be used, or the database is damaged or unavailable, or cannot be
             migrated.
     """
-    with _lock(settings.data_dir), signal_flags() as flags:
+    with _lock(settings.data_dir) as lock:
         _prepare_database_and_storage(settings)
-        with listen(settings) as listener, ApiProcesses(settings, listener) as api:
+        with listen(settings) as listener, ApiProcesses(settings, listener, (lock,)) as api:
             url = url_of(listener)
-            broker = ChildProcess("broker", broker_command(settings.data_dir))
-            worker = ChildProcess("worker", [sys.executable, "-m", "workers"])
-            children = [worker, *api.children] if settings.broker_url else [broker, worker, *api.children]
+            worker = ChildProcess("worker", Program.python("workers", closed=(lock, listener)))
+            children = [worker, *api.children]
+            if not settings.broker_url:
+                command = broker_command(settings.data_dir)
+                children.insert(0, ChildProcess("broker", Program(tuple(command))))
+            ready = False
 
-            def supervise() -> bool:
-                """Restart dead children; return false if the service must stop."""
-                if flags.stop_requested:
-                    return False
-                for child in children:
-                    child.restart_if_dead()
-                return True
+            def report_ready() -> None:
+                nonlocal ready
+                if not ready and api.all_accept() and _is_ready(url):
+                    ready = True
+                    on_ready(url)
 
+            import_once(api.shared_dir)
             try:
-                ready = False
-                while supervise():
-                    if flags.replace_requested:
-                        flags.replace_requested = False
-                        for child in (*api.children, worker):
-                            replace(child, supervise)
-                    if not ready and api.all_accept() and _is_ready(url):
-                        ready = True
-                        on_ready(url)
-                    time.sleep(POLL_SECONDS)
+                supervise(children, [*api.children, worker], report_ready)
             finally:
-                for child in children:
-                    if child is not broker:
-                        child.terminate()
-                for child in reversed(children):
-                    child.stop()
                 _truncate_wal(settings)
 
 
 @contextmanager
-def _lock(data_dir: Path) -> Iterator[None]:
-    """Hold the lock of the data folder, so that only one service uses it."""
+def _lock(data_dir: Path) -> Iterator[TextIO]:
+    """Hold the lock of the data folder, so that only one service uses it.
+
+    Yields:
+        The locked file. While a process has it open, the folder is locked.
+    """
     data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     with (data_dir / "lock").open("w") as file:
         try:
@@ -97,7 +90,7 @@ def _lock(data_dir: Path) -> Iterator[None]:
             raise ServeError(
                 f"another `covey serve` runs on {data_dir}; stop it, or choose another folder with --data"
             ) from error
-        yield
+        yield file
 
 
 def _prepare_database_and_storage(settings: Settings) -> None:

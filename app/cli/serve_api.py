@@ -18,6 +18,7 @@ from app.cli.open_files import backlog, max_connections, raise_limit
 from app.keys.service import AuthenticationRequiredError
 from app.main import create_app, require_servable
 from app.server.api_processes import COUNTS
+from app.server.process_name import name_process
 from app.server.protocol import ConnectionLimits, HttpProtocol
 from app.server.server import Server
 from app.server.shared_listener import ConnectionCounts, SharedListener
@@ -48,6 +49,7 @@ def serve_api(
     Raises:
         CommandError: the database is damaged, unavailable or not migrated, or the service needs API keys.
     """
+    name_process("api")
     logs.configure(settings)
     sys.setswitchinterval(SWITCH_SECONDS)
     with open_database(settings) as db:

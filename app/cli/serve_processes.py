@@ -7,17 +7,15 @@ all of them.
 
 from __future__ import annotations
 
-import time
-
 from app import logs
 from app.cli.errors import CommandError
+from app.cli.import_once import import_once
 from app.cli.listening import listen
 from app.cli.open_database import open_database
 from app.db import schema
 from app.keys.service import AuthenticationRequiredError, require_keys
 from app.server.api_processes import ApiProcesses
-from app.server.child_process import POLL_SECONDS, replace
-from app.server.signals import signal_flags
+from app.server.supervisor import supervise
 from app.settings import Settings
 
 
@@ -38,25 +36,6 @@ def serve_processes(settings: Settings) -> None:
             require_keys(settings, db)
         except AuthenticationRequiredError as error:
             raise CommandError(str(error)) from error
-    with signal_flags() as flags, listen(settings) as listener, ApiProcesses(settings, listener) as api:
-
-        def supervise() -> bool:
-            """Restart dead processes; return false if the service must stop."""
-            if flags.stop_requested:
-                return False
-            for child in api.children:
-                child.restart_if_dead()
-            return True
-
-        try:
-            while supervise():
-                if flags.replace_requested:
-                    flags.replace_requested = False
-                    for child in api.children:
-                        replace(child, supervise)
-                time.sleep(POLL_SECONDS)
-        finally:
-            for child in api.children:
-                child.terminate()
-            for child in api.children:
-                child.stop()
+    with listen(settings) as listener, ApiProcesses(settings, listener) as api:
+        import_once(api.shared_dir)
+        supervise(api.children, api.children)

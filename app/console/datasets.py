@@ -9,12 +9,11 @@ from functools import cache
 from typing import Annotated
 
 from fastapi import Query, Request, Response
-from markupsafe import Markup
 
 from app.api.base_route import Context, ReadScope, TrainScope
 from app.api.paging import Page, PageQuery
 from app.api.schemas import DatasetId
-from app.console.data_charts import MAX_LABELS, label_chart
+from app.console.charts import MAX_LABELS, label_chart
 from app.console.rendering import page
 from app.console.route import pages
 from app.console.schema_form import Field, SchemaForm
@@ -51,7 +50,7 @@ def dataset(ctx: Context, request: Request, dataset_id: DatasetId, paging: PageQ
     labels = service.page_frequent_labels(ctx.db, dataset_id, paging) if item.state == "ready" else None
     chart = None
     if labels is not None and paging.after is None and len(labels.items) > 1:
-        chart = Markup(label_chart(labels.items[:MAX_LABELS]))  # noqa: S704 - matplotlib escapes text
+        chart = label_chart(labels.items[:MAX_LABELS])
     return page(request, "datasets/detail.html", dataset=item, labels=labels, chart=chart)
 
 

@@ -23,6 +23,7 @@ from app.experiments.report import service as reports
 from app.experiments.report.schemas import ExperimentReport, ReportMeasure, ReportRow
 from app.experiments.schemas import DEFAULT_MEASURES, ExperimentCreate, ExperimentId
 from app.jobs.queue import FINISHED
+from app.pages.charts import color_of
 from app.threads import STORAGE
 from models import catalog
 from models.measures.directions import DIRECTIONS
@@ -89,7 +90,7 @@ async def experiment(ctx: Context, request: Request, experiment_id: ExperimentId
             curve_charts=drawn.curves,
             alpha=html.ALPHA,
             arrows=formatting.ARROWS,
-            color_of=charts.color_of,
+            color_of=color_of,
             formatting=formatting,
             configuration_json=html.configuration_json,
         )
@@ -120,14 +121,10 @@ class ReportCharts:
 def _draw(report_json: str) -> ReportCharts:
     """Draw the charts of a report once for all that look at it, and while it does not change."""
     report = ExperimentReport.model_validate_json(report_json)
-    # The charts are safe: matplotlib escapes text, and colors and sizes do not come from users.
     return ReportCharts(
+        [(measure, charts.measure_chart(report, measure)) for measure in charts.measures_with_values(report)],
         [
-            (measure, Markup(charts.measure_chart(report, measure)))  # noqa: S704
-            for measure in charts.measures_with_values(report)
-        ],
-        [
-            (unit, measure, Markup(charts.curve_chart(report, unit, measure)))  # noqa: S704
+            (unit, measure, charts.curve_chart(report, unit, measure))
             for unit in charts.curve_units(report)
             for measure in charts.curve_measures(report, unit)
         ],

@@ -12,9 +12,10 @@ from app.api.base_route import Context, ReadScope
 from app.api.guards import has_scope
 from app.api.paging import MAX_LIMIT, Page, PageQuery
 from app.api.schemas import ModelName
+from app.console import charts
 from app.console.rendering import page
 from app.console.route import pages
-from app.console.versions import card, charts, comparison, decision, reading
+from app.console.versions import card, comparison, decision, reading
 from app.console.versions.comparison import ComparedVersion
 from app.console.versions.evaluation import heat_map, label_table
 from app.context import AppContext

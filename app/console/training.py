@@ -15,7 +15,7 @@ from app.api.base_route import Context, ReadScope, TrainScope
 from app.api.idempotency import caller
 from app.api.paging import Page, PageQuery
 from app.api.schemas import JobId
-from app.console.data_charts import curve_measures, training_curve
+from app.console.charts import curve_measures, training_curve
 from app.console.rendering import number, page
 from app.console.route import pages
 from app.console.schema_form import Field, SchemaForm
@@ -203,7 +203,7 @@ def _to_key(point: CurvePoint) -> _PointKey:
 def _draw(unit: str, points: tuple[_PointKey, ...]) -> Markup:
     """Draw a curve once for all that look at it, and for a page that has not changed since."""
     curve = [CurvePoint(step=step, measures=dict(measures)) for step, measures in points]
-    return Markup(training_curve(curve, unit))  # noqa: S704 - matplotlib escapes text
+    return training_curve(curve, unit)
 
 
 def _rows(points: Sequence[CurvePoint]) -> list[list[str]]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import structlog
 
-from app.api.paging import Page, encode_cursor
+from app.api.paging import Page, encode_cursor, positions
 from app.context import AppContext
 from app.datasets import service
 from app.datasets.schemas import ExampleItem, ExamplePage
@@ -61,10 +61,8 @@ class FoundExamples:
 def page(ctx: AppContext, dataset_id: str, page: Page) -> ExamplePage:
     """Return a page of the examples of a ready data set, in the order of its content."""
     stored = _open(ctx, dataset_id)
-    first = page.after_number() + 1
-    items = _to_items(stored.page(first, page.limit))
-    more = first + page.limit < stored.n_examples
-    return ExamplePage(items=items, next_cursor=encode_cursor(first + page.limit - 1) if more else None)
+    shown, cursor = positions(page, stored.n_examples)
+    return ExamplePage(items=_to_items(stored.page(shown.start, len(shown))), next_cursor=cursor)
 
 
 def search(ctx: AppContext, dataset_id: str, search: ExampleSearch, page: Page) -> FoundExamples:

@@ -100,7 +100,7 @@ class SampleAnswers:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the messages with feedback are a random sample, too.
+        """Return whether the messages with feedback are a random sample, too.
 
         Of each disposition, ``MIN_ANSWERED`` of the messages have feedback, or all but one. If people answer
         only what the version doubts, or only its mistakes, the answers are no random sample.

@@ -67,7 +67,7 @@ def _filter(request: dict[str, Any] | None) -> ExampleFilter | None:
 
 
 def with_counts(lineage: dict[str, Any], counts: list[SourceCounts]) -> dict[str, Any]:
-    """Return a lineage with what became of the examples of each data set."""
+    """Return a lineage with the outcome for the examples of each data set."""
     datasets = [
         {
             **entry,

@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import delete as delete_rows
-from sqlalchemy import insert, select
+from sqlalchemy import func, insert, select
 from sqlalchemy import update as update_rows
 from sqlalchemy.orm import Session
 
-from app.api.paging import Page, cut, newest_first
+from app.api.paging import Page, ascending, newest_first, positions
 from app.context import AppContext
 from app.datasets.schemas import Dataset, DatasetPage, DatasetPatch, LabelItem, LabelPage
 from app.db import tables
@@ -203,17 +203,9 @@ def page_labels(db: Database, dataset_id: str, page: Page) -> LabelPage:
     with db.read() as session:
         dataset = get_or_404(session, dataset_id)
         unknown: dict[str, int] = (dataset.report or {}).get("unknown_counts", {})
-        rows = session.scalars(
-            select(tables.DatasetLabel)
-            .where(
-                tables.DatasetLabel.dataset_id == dataset_id,
-                tables.DatasetLabel.position > page.after_number(),
-            )
-            .order_by(tables.DatasetLabel.position)
-            .limit(page.limit + 1)
-        ).all()
-        page_rows, cursor = cut(rows, page, lambda row: row.position)
-        return LabelPage(items=[_to_label(row, unknown) for row in page_rows], next_cursor=cursor)
+        statement = select(tables.DatasetLabel).where(tables.DatasetLabel.dataset_id == dataset_id)
+        rows, cursor = ascending(session, statement, tables.DatasetLabel.position, page)
+        return LabelPage(items=[_to_label(row, unknown) for row in rows], next_cursor=cursor)
 
 
 def page_frequent_labels(db: Database, dataset_id: str, page: Page) -> LabelPage:
@@ -221,16 +213,16 @@ def page_frequent_labels(db: Database, dataset_id: str, page: Page) -> LabelPage
     with db.read() as session:
         dataset = get_or_404(session, dataset_id)
         unknown: dict[str, int] = (dataset.report or {}).get("unknown_counts", {})
-        first = page.after_number() + 1
+        of_dataset = tables.DatasetLabel.dataset_id == dataset_id
+        shown, cursor = positions(page, session.scalar(select(func.count()).where(of_dataset)) or 0)
         rows = session.scalars(
             select(tables.DatasetLabel)
-            .where(tables.DatasetLabel.dataset_id == dataset_id)
+            .where(of_dataset)
             .order_by(tables.DatasetLabel.count.desc(), tables.DatasetLabel.position)
-            .offset(first)
-            .limit(page.limit + 1)
-        ).all()
-        page_rows, cursor = cut(rows, page, lambda _row: first + page.limit - 1)
-        return LabelPage(items=[_to_label(row, unknown) for row in page_rows], next_cursor=cursor)
+            .offset(shown.start)
+            .limit(len(shown))
+        )
+        return LabelPage(items=[_to_label(row, unknown) for row in rows], next_cursor=cursor)
 
 
 def _to_label(row: tables.DatasetLabel, unknown: Mapping[str, int]) -> LabelItem:
@@ -289,8 +281,8 @@ def lock_ready(tx: Transaction, dataset_id: str, *, pointer: str | None = None) 
 
 def _check_ready(row: tables.Dataset, pointer: str | None) -> None:
     if row.state != "ready":
-        remedy = "wait until it is ready" if row.state == "ingesting" else "upload content first"
-        message = f"data set {row.id} is {row.state}; {remedy}"
+        hint = "wait until it is ready" if row.state == "ingesting" else "upload content first"
+        message = f"data set {row.id} is {row.state}; {hint}"
         raise Conflict(message, code="dataset_not_ready", errors=[(pointer, message)] if pointer else ())
 
 

@@ -18,9 +18,10 @@ from app.jobs import queue
 from app.jobs.progress import ProgressReporter
 from app.jobs.queue import Claim
 from app.jobs.retry import write_with_retry
+from app.jobs.work import Work
 
 
-class Ingestion:
+class Ingestion(Work):
     """The job kind ``ingest``.
 
     Args:

@@ -1,6 +1,6 @@
 """Counts the changes of what requests read from memory, so that every process notices them.
 
-Each API process keeps a snapshot of keys, aliases and routers; see ``app.serving.catalog``. A transaction
+Each API process keeps a snapshot of keys, aliases and routers; see ``app.serving.state``. A transaction
 that changes one of them increments the revision of its part, in its last statement before the commit. It then
 holds the lock on the revision until the commit. So a process that reads a revision sees every transaction
 that has incremented it before, and other transactions wait only for a commit.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import (
     JSON,
@@ -25,8 +25,11 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-MAX_MESSAGE_ID = 500
+MAX_MESSAGE_ID: Final = 500
 """Number of characters of a Message-ID by which a decision is found."""
+
+RECORDED: Final = "recorded"
+"""Key of ``Column.info``: the attribute of a new row from which the INSERT takes the value."""
 
 
 class UtcDateTime(TypeDecorator[datetime]):
@@ -46,6 +49,22 @@ class UtcDateTime(TypeDecorator[datetime]):
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class SearchableText(TypeDecorator[str]):
+    """The beginning of a text, because an index has no room for long values, in a form that can be stored."""
+
+    impl = String
+    cache_ok = True
+
+    def __init__(self, length: int) -> None:
+        super().__init__(length)
+        self.length = length
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+        """Convert a value for the database."""
+        # PostgreSQL cannot store the character 0.
+        return None if value is None else value[: self.length].replace("\0", "")
 
 
 class Base(DeclarativeBase):
@@ -429,8 +448,19 @@ class RouterVersion(Base):
     alias: Mapped[str | None] = mapped_column(String(64))
 
 
+def _recorded(attribute: str) -> dict[str, str]:
+    """Return the ``info`` of a column that a new decision has."""
+    return {RECORDED: attribute}
+
+
 class Decision(Base):
-    """The decision of a router about one message."""
+    """The decision of a router about one message.
+
+    This is the one definition of the columns. To add one, add it here with the attribute of
+    ``app.routing.decision_rows.DecisionRow`` that has its value, and a migration. The INSERT follows from it.
+    Columns without such an attribute are empty in a new decision. Most columns repeat a part of ``response``,
+    so that an index finds it.
+    """
 
     __tablename__ = "decisions"
     __table_args__ = (
@@ -455,34 +485,39 @@ class Decision(Base):
         _partial_index("kept_until IS NOT NULL", "kept_until"),
     )
 
-    id: Mapped[str] = mapped_column(String(40), primary_key=True)
-    router_id: Mapped[str] = mapped_column(String(40))
-    router: Mapped[str] = mapped_column(String(64))
-    message_key: Mapped[str] = mapped_column(String(64))
+    id: Mapped[str] = mapped_column(String(40), primary_key=True, info=_recorded("decision.decision_id"))
+    router_id: Mapped[str] = mapped_column(String(40), info=_recorded("router_id"))
+    router: Mapped[str] = mapped_column(String(64), info=_recorded("decision.router"))
+    message_key: Mapped[str] = mapped_column(String(64), info=_recorded("message_key"))
     """Digest of the Message-ID and the body, so that the same message gets the same decision."""
-    response: Mapped[dict[str, Any]]
+    response: Mapped[dict[str, Any]] = mapped_column(info=_recorded("response"))
     shadow: Mapped[dict[str, Any] | None]
     feedback: Mapped[list[Any] | None]
     feedback_at: Mapped[datetime | None]
     created_at: Mapped[datetime]
-    disposition: Mapped[str | None] = mapped_column(String(20))
-    """This and the next five columns repeat parts of ``response``, so that indexes find them."""
-    sampled: Mapped[bool] = mapped_column(default=False, server_default=false())
+    disposition: Mapped[str | None] = mapped_column(String(20), info=_recorded("decision.disposition"))
+    sampled: Mapped[bool] = mapped_column(
+        default=False, server_default=false(), info=_recorded("decision.sampled")
+    )
     """Whether the message belongs to the random sample that people review."""
-    model: Mapped[str | None] = mapped_column(String(64))
-    version: Mapped[int | None] = mapped_column(Integer)
+    model: Mapped[str | None] = mapped_column(String(64), info=_recorded("decision.model"))
+    version: Mapped[int | None] = mapped_column(Integer, info=_recorded("decision.version"))
     """The version that decided; None if none did, for example because the model was deleted."""
-    message_id: Mapped[str | None] = mapped_column(String(MAX_MESSAGE_ID))
-    """The beginning of the Message-ID, because an index has no room for long values."""
-    set_probability: Mapped[float | None] = mapped_column(Float)
+    message_id: Mapped[str | None] = mapped_column(
+        SearchableText(MAX_MESSAGE_ID), info=_recorded("decision.message.message_id")
+    )
+    """The beginning of the Message-ID."""
+    set_probability: Mapped[float | None] = mapped_column(Float, info=_recorded("decision.set_probability"))
     feedback_state: Mapped[str | None] = mapped_column(String(20))
     """``agreed`` if the feedback has exactly the predicted labels, ``corrected`` if not; None without it."""
-    kept_message: Mapped[str | None] = mapped_column(String(200))
+    kept_message: Mapped[str | None] = mapped_column(String(200), info=_recorded("kept_message"))
     """Key of the file with the message; None if the message is not kept."""
-    kept_until: Mapped[datetime | None]
+    kept_until: Mapped[datetime | None] = mapped_column(info=_recorded("kept_until"))
     """Time after which the kept message is deleted."""
-    unknown_words: Mapped[float | None] = mapped_column(Float)
-    """Share of the words of the message that the version does not know, from ``response``."""
+    unknown_words: Mapped[float | None] = mapped_column(
+        Float, info=_recorded("decision.message.unknown_words")
+    )
+    """Share of the words of the message that the version does not know."""
     shadow_version: Mapped[int | None] = mapped_column(Integer)
     """The version in ``shadow``."""
     shadow_agrees: Mapped[bool | None]

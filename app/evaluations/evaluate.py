@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from app.serving.explanations import explanation_content
+from app.api.structs import to_builtins
+from app.serving.explanations import label_explanations
 from app.serving.instances import find_unknown_features
 from models.arrays import Floats, Labels
 from models.covering import Covering
@@ -146,8 +147,8 @@ def _worst_documents(
                 "scores": [
                     {"label": names[j], "score": float(scores[example, j])} for j in sorted(true | assigned)
                 ],
-                "explanation": explanation_content(
-                    pipeline.explain(document.documents, names[j])[0] for j in explained
+                "explanation": to_builtins(
+                    label_explanations(pipeline.explain(document.documents, names[j])[0] for j in explained)
                 ),
             }
         )

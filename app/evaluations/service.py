@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Row, select
+from sqlalchemy import Select, select
 from sqlalchemy.orm import defer
 
 from app.api.idempotency import Idempotency
-from app.api.paging import Page, newest_first
+from app.api.paging import Page
 from app.context import AppContext
 from app.datasets import service as datasets
 from app.db import tables
@@ -24,10 +24,11 @@ from app.evaluations.schemas import (
 )
 from app.ids import new_id
 from app.jobs import queue
+from app.jobs.views import JobResource
 from app.limits import service as limits
 from app.registry import service as versions
 from app.registry.compatibility import check_kind
-from app.serving.catalog_reading import resolve
+from app.registry.queries import resolve
 from models.data.examples import Examples
 from models.data.store import StoredExamples
 from models.errors import BadDataError
@@ -38,10 +39,29 @@ MAX_TEXT_CHARACTERS = 2_000
 """Number of characters of a document that a response includes."""
 
 
+EVALUATIONS: JobResource[tables.Evaluation, Evaluation, EvaluationPage] = JobResource(
+    "evaluation",
+    Evaluation,
+    EvaluationPage,
+    lambda row: {
+        "id": row.id,
+        "model": row.model,
+        "version": row.version,
+        "dataset_id": row.dataset_id,
+        "part": row.request["part"],
+        "covering": row.request.get("covering"),
+        "created_at": row.created_at,
+    },
+    id_=tables.Evaluation.id,
+    job_id=tables.Evaluation.job_id,
+    rows=select(tables.Evaluation).where(tables.Evaluation.of_training.is_(False)),
+)
+
+
 def create(
     ctx: AppContext, name: str, version: int, body: EvaluationCreate, idempotency: Idempotency
 ) -> Evaluation:
-    """Queues the evaluation of a version on a data set.
+    """Queue the evaluation of a version on a data set.
 
     Raises:
         NotFound: the version or the data set does not exist.
@@ -66,8 +86,16 @@ def create(
         datasets.lock_ready(tx, dataset.id, pointer="/dataset_id")
         versions.lock_model(tx, name, shared=True)
         check_kind(resolve(tx.session, name, version), dataset, pointer="/dataset_id")
-        job = queue.enqueue(tx, "evaluate", {}, dataset_id=dataset.id, model=name, priority=body.priority)
-        limits.assign_to_key(tx, job, idempotency.key_id, ctx.settings.jobs_in_flight)
+        job = queue.enqueue(
+            tx,
+            "evaluate",
+            {},
+            dataset_id=dataset.id,
+            model=name,
+            priority=body.priority,
+            key_id=idempotency.key_id,
+        )
+        limits.check_job_limit(tx, idempotency.key_id, ctx.settings.jobs_in_flight)
         row = tables.Evaluation(
             id=new_id("evl"),
             model=name,
@@ -80,7 +108,7 @@ def create(
         )
         tx.session.add(row)
         tx.session.flush()
-        return to_response(row, job, with_result=True)
+        return EVALUATIONS.to_response(row, job)
 
     return idempotency.run(ctx.db, Evaluation, work)
 
@@ -126,7 +154,8 @@ def get(ctx: AppContext, name: str, version: int, evaluation_id: str, *, texts: 
         row = session.get(tables.Evaluation, evaluation_id)
         if row is None or (row.model, row.version) != (name, version) or row.of_training:
             raise NotFound(f"version {version} of {name} has no evaluation {evaluation_id}")
-        evaluation = to_response(row, session.get_one(tables.Job, row.job_id), with_result=True)
+        result = None if row.content is None else row.content["all"]
+        evaluation = EVALUATIONS.to_response(row, session.get_one(tables.Job, row.job_id), result=result)
     if texts and evaluation.result is not None and row.content is not None:
         _add_texts(ctx, row.dataset_id, evaluation.result, row.content["all"])
     return evaluation
@@ -142,24 +171,10 @@ def page(db: Database, name: str, version: int, page: Page) -> EvaluationPage:
         resolve(session, name, version)
         statement = _of_version(name, version, of_training=False)
         statement = statement.options(defer(tables.Evaluation.content, raiseload=True))
-        rows, cursor = newest_first(session, statement, tables.Evaluation.id, page)
-        jobs = {
-            job.id: job
-            for job in session.execute(
-                select(
-                    tables.Job.id,
-                    tables.Job.state,
-                    tables.Job.priority,
-                    tables.Job.finished_at,
-                    tables.Job.error,
-                ).where(tables.Job.id.in_([row.job_id for row in rows]))
-            )
-        }
-        items = [to_response(row, jobs[row.job_id], with_result=False) for row in rows]
-        return EvaluationPage(items=items, next_cursor=cursor)
+        return EVALUATIONS.page_of(session, statement, page)
 
 
-def _of_version(name: str, version: int, *, of_training: bool) -> Any:
+def _of_version(name: str, version: int, *, of_training: bool) -> Select[tables.Evaluation]:
     return select(tables.Evaluation).where(
         tables.Evaluation.model == name,
         tables.Evaluation.version == version,
@@ -188,23 +203,3 @@ def _text(example: Examples) -> str | None:
     if isinstance(document, Email):
         document = "\n".join(part.text for part in read_email(document).learning_parts())
     return str(document)[:MAX_TEXT_CHARACTERS]
-
-
-def to_response(row: tables.Evaluation, job: tables.Job | Row[Any], *, with_result: bool) -> Evaluation:
-    """Convert a row to the response schema."""
-    fields: dict[str, Any] = {
-        "id": row.id,
-        "model": row.model,
-        "version": row.version,
-        "dataset_id": row.dataset_id,
-        "part": row.request["part"],
-        "covering": row.request.get("covering"),
-        "state": job.state,
-        "priority": job.priority,
-        "created_at": row.created_at,
-        "finished_at": job.finished_at,
-        "error": job.error,
-    }
-    if with_result and row.content is not None:
-        fields["result"] = row.content["all"]
-    return Evaluation.model_validate(fields)

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from sqlalchemy import select
 
 from app.context import AppContext
 from app.db import tables
 from app.db.session import Transaction
-from app.db.tables import Job
 from app.evaluations.evaluate import evaluate_part
 from app.evaluations.schemas import EvaluationCreate
 from app.jobs import queue
 from app.jobs.progress import ProgressReporter
 from app.jobs.queue import Claim
 from app.jobs.retry import write_with_retry
+from app.jobs.work import Work
 from models import artifact
 from models.data.store import StoredExamples
 
 
-class EvaluateVersion:
+class EvaluateVersion(Work):
     """The job kind ``evaluate``."""
 
     def run(self, ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
@@ -53,6 +51,3 @@ class EvaluateVersion:
             tx.session.get_one(tables.Evaluation, row.id).content = {"all": content}
 
         write_with_retry(ctx.db, finish)
-
-    def on_failure(self, tx: Transaction, job: Job | Claim, error: dict[str, Any]) -> None:
-        """Change nothing: responses take the state and the error of an evaluation from its job."""

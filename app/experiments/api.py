@@ -9,7 +9,6 @@ from fastapi import Query, Request, Response
 
 from app.api.base_route import Context, ReadScope, TrainScope, resource, response_headers, responses
 from app.api.idempotency import IdempotencyHeader
-from app.api.negotiation import negotiate
 from app.api.paging import PageQuery
 from app.experiments import errors, service
 from app.experiments.report import service as reports
@@ -22,7 +21,7 @@ from app.experiments.schemas import (
     ExperimentId,
     ExperimentPage,
 )
-from app.pages.rendering import CONTENT_SECURITY_POLICY
+from app.pages.report import choose_format, text_response
 from app.threads import STORAGE
 
 router = resource("experiments")
@@ -142,6 +141,7 @@ async def get_confusion(
 async def get_report(
     ctx: Context,
     request: Request,
+    response: Response,
     experiment_id: ExperimentId,
     format: Annotated[  # noqa: A002 - the parameter's name
         ReportFormat | None,
@@ -152,10 +152,8 @@ async def get_report(
 
     The report is JSON, Markdown, CSV, or one self-contained HTML page with charts.
     """
-    form = format or negotiate(request.headers.get("accept", ""), MEDIA_TYPES)
+    form = choose_format(request, response, MEDIA_TYPES, format)
     if form == "json":
         return await STORAGE.run(reports.get, ctx, experiment_id)
-    headers = {"Content-Security-Policy": CONTENT_SECURITY_POLICY} if form == "html" else {}
-    headers["Vary"] = "Accept"  # a cache must not return one format to a client that prefers another
     text = await STORAGE.run(reports.get_as, ctx, experiment_id, form)
-    return Response(text, media_type=f"{MEDIA_TYPES[form]}; charset=utf-8", headers=headers)
+    return text_response(text, MEDIA_TYPES[form])

@@ -16,7 +16,7 @@ from app.jobs import queue
 
 
 def lock(tx: Transaction, experiment_id: str) -> tables.Experiment:
-    """Locks the row of an experiment until the end of the transaction, and reads its current values."""
+    """Lock the row of an experiment until the end of the transaction, and read its current values."""
     return tx.session.get_one(tables.Experiment, experiment_id, with_for_update=True, populate_existing=True)
 
 

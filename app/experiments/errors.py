@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from app.api.paging import Page, encode_cursor
+from app.api.paging import Page, positions
 from app.context import AppContext
 from app.errors import Invalid
 from app.experiments import cell_files, service
@@ -40,16 +40,14 @@ def page(ctx: AppContext, experiment_id: str, configuration: int, page: Page) ->
         for document in errors["examples"]
     ]
     documents.sort(key=lambda d: (-d["n_wrong"], -d["misranking"], d["fold"], d["example"]))
-    start = page.after_number() + 1
-    end = start + page.limit
+    shown, cursor = positions(page, len(documents))
     items = [
         {
             **document,
             "scores": [{"label": label, "score": score} for label, score in document["scores"].items()],
         }
-        for document in documents[start:end]
+        for document in documents[shown.start : shown.stop]
     ]
-    cursor = encode_cursor(end - 1) if end < len(documents) else None
     return ExperimentErrorPage.model_validate({"items": items, "next_cursor": cursor})
 
 

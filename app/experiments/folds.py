@@ -40,7 +40,7 @@ class Folds:
         return np.asarray(self.of_example == ALWAYS_VALIDATION)
 
     def test(self, fold: int) -> Bools:
-        """Returns the mask (g,) of the held-out examples of a fold."""
+        """Return the mask (g,) of the held-out examples of a fold."""
         return np.asarray(self.of_example == fold)
 
 

@@ -24,13 +24,14 @@ from app.experiments.folds import held_out_folds
 from app.experiments.schemas import Experiment, ExperimentCell, ExperimentCreate, ExperimentPage
 from app.ids import new_id
 from app.jobs import queue
+from app.jobs.views import job_fields
 from app.limits import service as limits
 from app.training.coverings import check_coverings, coverings_of_learners
 from app.training.decision_costs import check_costs
 
 
 def create(ctx: AppContext, body: ExperimentCreate, idempotency: Idempotency) -> Experiment:
-    """Queues an experiment; rejects it if it is already certain that it cannot run.
+    """Queue an experiment; reject it if it is already certain that it cannot run.
 
     Raises:
         NotFound: the data set does not exist.
@@ -59,8 +60,15 @@ def create(ctx: AppContext, body: ExperimentCreate, idempotency: Idempotency) ->
         experiment_id = new_id("exp")
         datasets.lock_ready(tx, dataset.id, pointer="/dataset_id")
         spec = {"experiment_id": experiment_id}
-        job = queue.enqueue(tx, "experiment", spec, dataset_id=dataset.id, priority=request.priority)
-        limits.assign_to_key(tx, job, idempotency.key_id, ctx.settings.jobs_in_flight)
+        job = queue.enqueue(
+            tx,
+            "experiment",
+            spec,
+            dataset_id=dataset.id,
+            priority=request.priority,
+            key_id=idempotency.key_id,
+        )
+        limits.check_job_limit(tx, idempotency.key_id, ctx.settings.jobs_in_flight)
         row = tables.Experiment(
             id=experiment_id,
             name=request.name,
@@ -216,13 +224,11 @@ def _cells(session: Session, experiment_id: str) -> list[ExperimentCell]:
     return [
         ExperimentCell.model_validate(
             {
+                **job_fields(job),
                 "configuration": cell.configuration,
                 "fold": cell.fold,
-                "state": job.state,
                 "progress": job.progress if job.state == "running" else None,
-                "attempt": job.attempt,
                 "metrics": (job.result or {}).get("metrics"),
-                "error": job.error,
             }
         )
         for cell, job in cell_rows(session, experiment_id)

@@ -21,6 +21,7 @@ from app.jobs.checkpoints import Checkpoint, Checkpoints
 from app.jobs.progress import ProgressReporter
 from app.jobs.queue import Claim
 from app.jobs.retry import write_with_retry
+from app.jobs.work import Work
 from models.data.examples import ExampleSource
 from models.data.store import StoredExamples
 from models.errors import SnapshotError, UnsuitableDataError
@@ -30,7 +31,7 @@ from models.trials import PrecomputedFeatures, TrialResult, TrialStep, run_trial
 log = structlog.get_logger()
 
 
-class PlanExperiment:
+class PlanExperiment(Work):
     """The job kind ``experiment``: assigns examples to folds and queues the cells."""
 
     def run(self, ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
@@ -62,11 +63,11 @@ class PlanExperiment:
         completion.finish_if_done(tx, job.spec["experiment_id"])
 
 
-class RunCell:
+class RunCell(Work):
     """The job kind ``cell``: trains and evaluates one configuration on one fold."""
 
     def run(self, ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
-        """Trains, evaluates, and ends the experiment if this is its last cell to end."""
+        """Train, evaluate, and end the experiment if this is its last cell to end."""
         experiment, stored, tree = _load(ctx, claim)
         request = ExperimentCreate.model_validate(experiment.request)
         fold = int(claim.spec["fold"])

@@ -7,7 +7,7 @@ from typing import Any
 from kombu import Queue
 
 from app.jobs.broker import broker_url
-from app.jobs.queue import QUEUE_OF, QUEUES
+from app.jobs.kinds import QUEUE_OF, QUEUES
 from app.settings import Settings
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
-from app.api.paging import MAX_LIMIT, Page, cut
+from app.api.paging import MAX_LIMIT, Page, ascending
 from app.db import tables
 from app.db.session import Database
 from app.jobs.queue import FINISHED
@@ -18,14 +18,9 @@ from app.jobs.schemas import CurvePage, CurvePoint, JobEvent, JobEventPage
 
 def list_events(session: Session, job_id: str, page: Page) -> JobEventPage:
     """Return a page of a job's events, oldest first."""
-    rows = session.scalars(
-        select(tables.JobEvent)
-        .where(tables.JobEvent.job_id == job_id, tables.JobEvent.seq > page.after_number())
-        .order_by(tables.JobEvent.seq)
-        .limit(page.limit + 1)
-    ).all()
-    on_page, cursor = cut(rows, page, lambda row: row.seq)
-    return JobEventPage(items=[_to_event(row) for row in on_page], next_cursor=cursor)
+    statement = select(tables.JobEvent).where(tables.JobEvent.job_id == job_id)
+    rows, cursor = ascending(session, statement, tables.JobEvent.seq, page)
+    return JobEventPage(items=[_to_event(row) for row in rows], next_cursor=cursor)
 
 
 @dataclass(frozen=True)
@@ -99,14 +94,9 @@ def _to_event(row: tables.JobEvent) -> JobEvent:
 
 def list_curve(session: Session, job_id: str, page: Page) -> CurvePage:
     """Return a page of a job's learning curve, by ascending step."""
-    rows = session.scalars(
-        select(tables.CurvePoint)
-        .where(tables.CurvePoint.job_id == job_id, tables.CurvePoint.step > page.after_number())
-        .order_by(tables.CurvePoint.step)
-        .limit(page.limit + 1)
-    ).all()
-    on_page, cursor = cut(rows, page, lambda row: row.step)
-    items = [CurvePoint(step=row.step, measures=row.measures) for row in on_page]
+    statement = select(tables.CurvePoint).where(tables.CurvePoint.job_id == job_id)
+    rows, cursor = ascending(session, statement, tables.CurvePoint.step, page)
+    items = [CurvePoint(step=row.step, measures=row.measures) for row in rows]
     return CurvePage(items=items, next_cursor=cursor)
 
 

@@ -20,7 +20,8 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from app.db.session import Database, Transaction, database_now
 from app.db.tables import Job
-from app.jobs.queue import MAX_PRIORITY, QUEUE_OF, QUEUES
+from app.jobs.kinds import QUEUE_OF, QUEUES
+from app.jobs.queue import MAX_PRIORITY
 
 ADVISORY_LOCK = 0x72656C6179  # "relay"
 
@@ -147,7 +148,7 @@ def _next_of_order(tx: Transaction, order: int) -> Job | None:
 
 def _next_order(session: Session, now: datetime, queue: str, *, after: int | None) -> int | None:
     """Return the lowest ``claim_order`` of a queue's jobs that are due, above ``after``; None if none is."""
-    middle = 1000 * [*QUEUES].index(queue)
+    middle = 1000 * QUEUES.index(queue)
     lowest = middle - MAX_PRIORITY if after is None else after + 1
     return session.scalar(
         select(Job.claim_order)

@@ -1,4 +1,4 @@
-"""The ledger of jobs: rows of the database, of which Celery runs one task each.
+"""The job queue: rows of the database, of which Celery runs one task each.
 
 A job's row is the only truth about the job. Its state goes ``queued -> running -> succeeded | failed |
 cancelled``, and back to ``queued`` if a worker is lost or releases the job. The process that runs the task of
@@ -24,23 +24,13 @@ from app.db.outbox import queue_event
 from app.db.session import Database, Transaction
 from app.db.tables import CurvePoint, Job, JobEvent
 from app.ids import new_id
+from app.jobs.kinds import KINDS, QUEUE_OF, QUEUES, Kind
 
-Kind: TypeAlias = Literal["ingest", "train", "evaluate", "batch_prediction", "experiment", "cell"]
 FinalState: TypeAlias = Literal["succeeded", "failed", "cancelled"]
 
 FINISHED = ("succeeded", "failed", "cancelled")
 UNFINISHED = ("queued", "running")
 """All other states. Conditions use this list, because indexes do not serve ``NOT IN``."""
-
-QUEUES: dict[str, tuple[Kind, ...]] = {
-    "ingest": ("ingest",),
-    "evaluation": ("evaluate", "batch_prediction"),
-    "training": ("train", "experiment"),
-    "cells": ("cell",),
-}
-"""The kinds of jobs in each queue of Celery, the most urgent queue first."""
-
-QUEUE_OF: dict[str, str] = {kind: queue for queue, kinds in QUEUES.items() for kind in kinds}
 
 MIN_PRIORITY = -100
 MAX_PRIORITY = 100
@@ -112,8 +102,9 @@ def enqueue(
         priority=priority,
         claim_order=claim_order(kind, priority),
         created_at=tx.now,
+        key_id=key_id,
+        claim_key=key_id or "",
     )
-    assign_key(job, key_id)
     tx.session.add(job)
     tx.session.flush()
     append_event(tx, job.id, "queued")
@@ -146,15 +137,9 @@ def claim(db: Database, job_id: str, owner: str, *, lease_seconds: float) -> Cla
         return Claim(job.id, job.fence, job.kind, job.spec, job.dataset_id, job.attempt, job.checkpoint)
 
 
-def assign_key(job: Job, key_id: str | None) -> None:
-    """Set the API key that requested the job; None for an anonymous request."""
-    job.key_id = key_id
-    job.claim_key = key_id or ""
-
-
 def claim_order(kind: str, priority: Any) -> Any:
     """Return the place of a queued job among all: by queue, then by priority. The lowest is first."""
-    return 1000 * [*QUEUES].index(QUEUE_OF[kind]) - priority
+    return 1000 * QUEUES.index(QUEUE_OF[kind]) - priority
 
 
 def load_claim(db: Database, job_id: str, fence: int) -> Claim:
@@ -274,7 +259,7 @@ def release(tx: Transaction, claim: Claim, *, reason: str) -> None:
 
 
 def made_progress(job: Job) -> bool:
-    """Whether the latest attempt of the job has written a checkpoint."""
+    """Return whether the latest attempt of the job has written a checkpoint."""
     return job.checkpoint is not None and job.checkpoint["fence"] == job.fence
 
 
@@ -372,7 +357,7 @@ def _tell_webhooks(
     error: dict[str, Any] | None,
 ) -> None:
     """Tell webhooks that a job has ended; ``app.experiments.completion`` does it for a whole experiment."""
-    if kind in {"experiment", "cell"}:
+    if not KINDS[kind].event:
         return
     data: dict[str, Any] = {"job_id": job_id, "kind": kind, "state": state}
     if model is not None:

@@ -22,7 +22,7 @@ from app.db import open_sessions
 from app.db.session import Database
 from app.jobs.celery_config import celery_config
 from app.jobs.handing_out import Task, hand_out, mark_sent, perhaps_lost
-from app.jobs.queue import QUEUES
+from app.jobs.kinds import QUEUES
 from app.settings import Settings
 
 log = structlog.get_logger()
@@ -84,7 +84,7 @@ class Relay:
         try:
             lost = perhaps_lost(self._db)
             if self.unavailable_since is not None and not lost:
-                self._count(next(iter(QUEUES)))  # is it back?
+                self._count(QUEUES[0])  # is it back?
             for queue, tasks in lost.items():
                 if self._count(queue) < len(tasks):
                     mark_sent(self._db, tasks)

@@ -7,7 +7,7 @@ import time
 from app.api.guards import Caller
 from app.keys.last_used import LastUsed
 from app.keys.service import digest
-from app.serving.catalog import Catalog
+from app.serving.state import Catalog
 
 
 class KeyAuthenticator:

@@ -7,33 +7,27 @@ from sqlalchemy import func, select
 from app.db import tables
 from app.db.session import Transaction
 from app.errors import TooMany
-from app.jobs import queue
 from app.jobs.queue import UNFINISHED
 
 RETRY_SECONDS = 5.0
 """Value of ``Retry-After``. The end of a job cannot be predicted."""
 
 
-def assign_to_key(tx: Transaction, job: tables.Job, key_id: str | None, max_jobs: int) -> None:
-    """Assign a job that was just enqueued to an API key, and check the limit of the key.
+def check_job_limit(tx: Transaction, key_id: str | None, max_jobs: int) -> None:
+    """Check the number of unfinished jobs of an API key, after a job was enqueued for it.
 
     Args:
         tx: the transaction that enqueued the job.
-        job: the job.
         key_id: id of the key; None for an anonymous request.
         max_jobs: maximum number of unfinished jobs of the key, including this one; 0 for no limit.
 
     Raises:
         TooMany: the job exceeds the limit; the transaction must not be committed.
     """
-    if key_id is None:
-        return
-    queue.assign_key(job, key_id)
-    if not max_jobs:
+    if key_id is None or not max_jobs:
         return
     # The lock makes concurrent requests of one key count one after the other.
     tx.session.scalar(select(tables.ApiKey.id).where(tables.ApiKey.id == key_id).with_for_update())
-    tx.session.flush()
     unfinished = tx.session.scalar(
         select(func.count()).where(tables.Job.key_id == key_id, tables.Job.state.in_(UNFINISHED))
     )

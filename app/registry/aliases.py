@@ -6,16 +6,16 @@ from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
 from app.api.etags import accepts
-from app.api.paging import Page, by_name, cut
+from app.api.paging import Page, ascending, newest_first
 from app.db import tables
 from app.db.deadlocks import retry_deadlocks
 from app.db.session import Database, Transaction
 from app.errors import Conflict, Invalid, NotFound, PreconditionFailed
-from app.registry import alias_changes, publishing, router_needs
+from app.registry import alias_changes, publishing, router_requirements
 from app.registry.alias_changes import Cause
+from app.registry.queries import get_model_or_404, get_version_or_404
 from app.registry.schemas import Alias, AliasChange, AliasHistoryPage, AliasPage, AliasPut
 from app.registry.service import find_router, lock_model
-from app.serving.catalog_reading import get_model_or_404, get_version_or_404
 
 
 def page(db: Database, name: str, page: Page) -> AliasPage:
@@ -27,7 +27,7 @@ def page(db: Database, name: str, page: Page) -> AliasPage:
     alias = tables.ModelAlias
     with db.read() as session:
         get_model_or_404(session, name)
-        rows, cursor = by_name(session, select(alias).where(alias.model == name), alias.alias, page)
+        rows, cursor = ascending(session, select(alias).where(alias.model == name), alias.alias, page)
         return AliasPage(items=[_to_response(row) for row in rows], next_cursor=cursor)
 
 
@@ -50,13 +50,10 @@ def page_history(db: Database, name: str, alias: str, page: Page) -> AliasHistor
     change = tables.AliasChange
     with db.read() as session:
         statement = select(change).where(change.model == name, change.alias == alias)
-        if page.after is not None:
-            statement = statement.where(change.revision < page.after_number())
-        rows = session.scalars(statement.order_by(change.revision.desc()).limit(page.limit + 1)).all()
+        rows, cursor = newest_first(session, statement, change.revision, page)
         if not rows and page.after is None:  # the alias is older than its history, or does not exist
             _get_or_404(session, name, alias)
-        shown, cursor = cut(rows, page, lambda row: row.revision)
-        return AliasHistoryPage(items=[_change_to_response(row) for row in shown], next_cursor=cursor)
+        return AliasHistoryPage(items=[_change_to_response(row) for row in rows], next_cursor=cursor)
 
 
 @retry_deadlocks
@@ -170,7 +167,7 @@ def delete(
         lock_model(tx, name)
         row = _get_or_404(tx.session, name, alias)
         _check_revision(tx.session, name, alias, if_match)
-        used_by = or_(router_needs.decides_by(name, alias), tables.Router.shadow_alias == alias)
+        used_by = or_(router_requirements.decides_by(name, alias), tables.Router.shadow_alias == alias)
         if (router := find_router(tx, name, used_by)) is not None:
             raise Conflict(
                 f"alias {alias} of {name} is used by router {router}; change the router first",
@@ -189,8 +186,7 @@ def etag(alias: Alias) -> str:
 def _move(tx: Transaction, name: str, alias: str, number: int, cause: Cause) -> Alias:
     """Set an alias to an existing version, unless a router could not use the version."""
     version = get_version_or_404(tx.session, name, number)
-    if (unmet := router_needs.find_unmet(tx, version, alias)) is not None:
-        raise Conflict(unmet.reason, code=unmet.code)
+    router_requirements.check(tx, version, alias)
     return _to_response(publishing.set_alias(tx, name, alias, number, cause))
 
 

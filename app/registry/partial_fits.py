@@ -18,8 +18,8 @@ from app.ids import new_id
 from app.registry import service
 from app.registry.partial_fit_schemas import PartialFit
 from app.registry.publishing import NewVersion
+from app.registry.queries import get_version_or_404
 from app.registry.schemas import ModelVersion
-from app.serving.catalog_reading import get_version_or_404
 from app.serving.instances import to_documents
 from app.serving.loaded_models import LoadedModels
 from app.serving.preloading import load_before_use

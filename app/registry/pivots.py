@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from app.api.paging import Page, encode_cursor
+from app.api.paging import Page, cut
 from app.db.session import Database
 from app.errors import Invalid, NotFound
+from app.registry.queries import get_version_or_404
 from app.registry.schemas import Pivot, PivotPage
-from app.serving.catalog_reading import get_version_or_404
 from app.serving.loaded_models import LoadedModels
 from app.serving.preloading import load_before_use
 from models.errors import ParameterError
@@ -40,9 +40,10 @@ def page_pivots(
         raise NotFound(
             f"version {version} of model {name} has no pivots: {error}", code="no_pivots"
         ) from None
-    positions = pivots.positions.tolist()
-    thresholds = [None] * len(positions) if pivots.thresholds is None else pivots.thresholds.tolist()
+    n_pivots = len(pivots.positions)
+    thresholds = [None] * n_pivots if pivots.thresholds is None else pivots.thresholds.tolist()
     columns = zip(
+        pivots.positions.tolist(),
         pivots.rounds.tolist(),
         pivots.labels.tolist(),
         pivots.features.tolist(),
@@ -51,6 +52,7 @@ def page_pivots(
         pivots.present.tolist(),
         strict=True,
     )
+    rows, cursor = cut(list(columns), page, lambda row: int(row[0]))
     items = [
         Pivot(
             round=round_,
@@ -60,9 +62,6 @@ def page_pivots(
             absent=absent,
             present=present,
         )
-        for round_, label_index, feature, threshold, absent, present in columns
+        for _, round_, label_index, feature, threshold, absent, present in rows
     ]
-    more = len(items) > page.limit
-    return PivotPage(
-        items=items[: page.limit], next_cursor=encode_cursor(positions[page.limit - 1]) if more else None
-    )
+    return PivotPage(items=items, next_cursor=cursor)

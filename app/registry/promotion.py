@@ -7,8 +7,8 @@ from sqlalchemy.orm import Session
 from app.db import tables
 from app.db.session import Database
 from app.registry import aliases
+from app.registry.queries import get_version_or_404
 from app.registry.schemas import Alias, AliasPut
-from app.serving.catalog_reading import get_version_or_404
 from app.serving.loaded_models import LoadedModels
 from app.serving.preloading import load_before_use
 

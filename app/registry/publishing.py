@@ -13,8 +13,9 @@ from app.db import tables
 from app.db.outbox import queue_event
 from app.db.session import Transaction
 from app.db.upsert import upsert
+from app.errors import Conflict
 from app.ids import new_id
-from app.registry import alias_changes, router_needs
+from app.registry import alias_changes, router_requirements
 from app.registry.alias_changes import Cause, Reason
 from app.registry.schemas import PromotionOutcome, PromotionRule
 from app.storage import StoredFile
@@ -137,10 +138,13 @@ def publish(tx: Transaction, new: NewVersion, promote: PromotionRule | Verdict) 
         description=_description(new),
         created_at=tx.now,
     )
-    if verdict.promote and (unmet := router_needs.find_unmet(tx, row, LIVE)) is not None:
-        verdict = replace(verdict, promote=False, reason=unmet.reason)
-        _add_warning(row, f"not promoted: {verdict.reason}")
-    elif isinstance(promote, Verdict) and not verdict.promote and verdict.comparison is None:
+    if verdict.promote:
+        try:
+            router_requirements.check(tx, row, LIVE)
+        except Conflict as error:
+            verdict = replace(verdict, promote=False, reason=error.detail)
+            _add_warning(row, f"not promoted: {verdict.reason}")
+    elif isinstance(promote, Verdict) and verdict.comparison is None:
         _add_warning(row, f"not promoted: {verdict.reason}")
     tx.session.add(row)
     tx.session.flush()

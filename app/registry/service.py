@@ -11,7 +11,7 @@ from sqlalchemy import delete as delete_rows
 from sqlalchemy.orm import Session
 
 from app.api.idempotency import Idempotency
-from app.api.paging import Page, by_name, cut
+from app.api.paging import Page, ascending, newest_first
 from app.context import AppContext
 from app.db import tables
 from app.db.deadlocks import retry_deadlocks
@@ -19,15 +19,15 @@ from app.db.session import Database, Transaction
 from app.errors import Conflict, ServiceError, from_library_error
 from app.ids import new_id
 from app.jobs.queue import UNFINISHED
-from app.registry import imports, publishing, router_needs
+from app.registry import imports, publishing, router_requirements
 from app.registry.publishing import NewVersion
-from app.registry.schemas import Artifact, Model, ModelPage, ModelVersion, ModelVersionPage, PromotionRule
-from app.serving.catalog_reading import (
+from app.registry.queries import (
     get_model_or_404,
     get_version_or_404,
     no_model,
     read_alias_numbers,
 )
+from app.registry.schemas import Artifact, Model, ModelPage, ModelVersion, ModelVersionPage, PromotionRule
 from models.decisions.cuts import NEVER
 from models.errors import ArtifactError
 
@@ -35,7 +35,7 @@ from models.errors import ArtifactError
 def page_models(db: Database, page: Page) -> ModelPage:
     """Return a page of models, by name."""
     with db.read() as session:
-        rows, cursor = by_name(session, select(tables.Model), tables.Model.name, page)
+        rows, cursor = ascending(session, select(tables.Model), tables.Model.name, page)
         return ModelPage(items=_models_to_response(session, rows), next_cursor=cursor)
 
 
@@ -81,15 +81,10 @@ def page_versions(db: Database, name: str, page: Page) -> ModelVersionPage:
     with db.read() as session:
         get_model_or_404(session, name)
         statement = select(tables.ModelVersion).where(tables.ModelVersion.model == name)
-        if page.after is not None:
-            statement = statement.where(tables.ModelVersion.version < page.after_number())
-        rows = session.scalars(
-            statement.order_by(tables.ModelVersion.version.desc()).limit(page.limit + 1)
-        ).all()
-        page_rows, cursor = cut(rows, page, lambda row: row.version)
+        rows, cursor = newest_first(session, statement, tables.ModelVersion.version, page)
         aliases = read_alias_numbers(session, name)
         return ModelVersionPage(
-            items=[_version_to_response(row, aliases, thresholds=False) for row in page_rows],
+            items=[_version_to_response(row, aliases, thresholds=False) for row in rows],
             next_cursor=cursor,
         )
 
@@ -126,7 +121,7 @@ def delete_version(ctx: AppContext, name: str, version: int) -> None:
                     f"version {version} of {name} has the alias {alias}; move or delete the alias first",
                     code="version_in_use",
                 )
-        if (router := find_router(tx, name, router_needs.uses_version(name, version))) is not None:
+        if (router := find_router(tx, name, router_requirements.uses_version(name, version))) is not None:
             raise Conflict(
                 f"version {version} of {name} is used by router {router}; change the router first",
                 code="version_in_use",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
-from app.routing.schemas import Disposition, RouterPut
+from app.api.structs import unvalidated
+from app.routing.schemas import Department, Disposition, RouterPut
+from app.serving.responses import new_ranked_label, ranked_labels
+from app.serving.schemas import RankedLabel
 from models.pipeline import Ranking
 
 NOT_CALIBRATED: Final = (
@@ -20,26 +22,7 @@ NO_KNOWN_WORDS: Final = "the message has no word that the version knows"
 """Why a version cannot decide on a message, whatever its scores are: it has nothing to go by."""
 
 
-class RankedLabel(NamedTuple):
-    """A label with its score, its probability if the version is calibrated, and its rank, from 1."""
-
-    label: str
-    score: float
-    probability: float | None
-    rank: int
-
-
-_to_ranked_label: Final[Callable[[tuple[str, float, float | None, int]], RankedLabel]] = partial(
-    tuple.__new__, RankedLabel
-)
-"""Converts a tuple, in less time than the constructor, which is a function in Python."""
-
-
-class Department(NamedTuple):
-    """A selected label with its destination."""
-
-    item: RankedLabel
-    destination: str
+_new_department = unvalidated(Department)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +63,13 @@ def apply_rules(
     if not selected:
         return RoutingOutcome("fallback", [], [config.fallback], set_probability)
     departments = [
-        Department(item, config.destinations.get(item.label, config.fallback)) for item in selected
+        _new_department(
+            label=item.label,
+            destination=config.destinations.get(item.label, config.fallback),
+            score=item.score,
+            probability=item.probability,
+        )
+        for item in selected
     ]
     reason = unmet
     if reason is None and config.review_below is not None:
@@ -115,8 +104,14 @@ def predicted_labels(labels: Sequence[str], ranking: Ranking, i: int = 0) -> lis
             break
         if number in left:
             left.remove(number)
-            score, probability = float(ranking.scores[i, position]), _probability(ranking, i, position)
-            predicted.append(RankedLabel(labels[number], score, probability, position + 1))
+            predicted.append(
+                new_ranked_label(
+                    label=labels[number],
+                    score=float(ranking.scores[i, position]),
+                    probability=_probability(ranking, i, position),
+                    rank=position + 1,
+                )
+            )
     return predicted
 
 
@@ -129,16 +124,15 @@ def best_labels(labels: Sequence[str], ranking: Ranking, top: int, i: int = 0) -
         top: number of labels.
         i: index of the document.
     """
-    numbers, scores = ranking.order[i, :top].tolist(), ranking.scores[i, :top].tolist()
-    probabilities: Sequence[float | None] = (
-        [None] * len(numbers) if ranking.probabilities is None else ranking.probabilities[i, :top].tolist()
+    return ranked_labels(
+        [labels[number] for number in ranking.order[i, :top].tolist()],
+        ranking.scores[i, :top].tolist(),
+        None if ranking.probabilities is None else ranking.probabilities[i, :top].tolist(),
     )
-    names, ranks = map(labels.__getitem__, numbers), range(1, len(numbers) + 1)
-    return [*map(_to_ranked_label, zip(names, scores, probabilities, ranks, strict=True))]
 
 
 def decision_ranking(
-    labels: Sequence[str], ranking: Ranking, outcome: RoutingOutcome, top: int
+    labels: Sequence[str], ranking: Ranking, selected: Sequence[RankedLabel], top: int
 ) -> list[RankedLabel]:
     """Return the part of the ranking that a decision contains.
 
@@ -147,10 +141,10 @@ def decision_ranking(
     Args:
         labels: the labels of the pipeline.
         ranking: ranks all labels for one document.
-        outcome: the selected departments, which are included at any rank.
+        selected: the selected labels, which are included at any rank.
         top: number of labels with the highest scores that are included.
     """
-    return best_labels(labels, ranking, top) + [item for item, _ in outcome.departments if item.rank > top]
+    return best_labels(labels, ranking, top) + [item for item in selected if item.rank > top]
 
 
 def set_probability(ranking: Ranking, i: int = 0) -> float | None:

@@ -20,7 +20,6 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 from app.api.paging import Page
 from app.db.tables import Decision, DecisionLabel
 from app.ids import first_id
-from app.routing.decision_content import searchable_message_id
 from app.routing.schemas import Disposition, FeedbackState
 
 MAX_READ = 5_000
@@ -121,7 +120,7 @@ def _tests(router_id: str, conditions: DecisionFilter) -> _Tests:
     """Return the conditions that are not None, by name."""
     tests: _Tests = {}
     if conditions.message_id is not None:
-        tests["message_id"] = Decision.message_id == searchable_message_id(conditions.message_id)
+        tests["message_id"] = Decision.message_id == conditions.message_id
     if conditions.feedback in ("agreed", "corrected"):
         tests["feedback"] = Decision.feedback_state == conditions.feedback
     if conditions.label is not None:

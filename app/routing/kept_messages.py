@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import structlog
 import zstandard
@@ -22,7 +21,7 @@ from app.context import AppContext
 from app.db import tables
 from app.errors import FileDamaged, NotReady
 from app.routing.message_cipher import DamagedError, MessageCipher, UnknownKeyError
-from app.routing.schemas import KeepMessages, MessageParts, RouterPut
+from app.routing.schemas import Decision, KeepMessages, MessageParts, RouterPut
 from app.serving.instances import json_email
 from app.settings import MIB, Settings
 from app.threads import STORAGE
@@ -78,8 +77,8 @@ class OriginalMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
-    """What became of a message that the router keeps.
+class ArchiveResult:
+    """Whether a message that the router keeps was written, and to which file.
 
     Attributes:
         key: key of its file; None if it is not kept.
@@ -92,14 +91,14 @@ class Keeping:
     reason: str | None = None
 
 
-def is_kept(keep: KeepMessages, content: Mapping[str, Any]) -> bool:
+def is_kept(keep: KeepMessages, decision: Decision) -> bool:
     """Return whether a router keeps the message of a decision."""
     if keep == "review":
-        return content["disposition"] != "routed" or bool(content["sampled"])
+        return decision.disposition != "routed" or decision.sampled
     return keep == "all"
 
 
-class MessageKeeper:
+class MessageArchive:
     """Writes the files of one process. It belongs to the event loop.
 
     Args:
@@ -112,7 +111,9 @@ class MessageKeeper:
         self._slow_until = 0.0
         self._late: set[asyncio.Task[None]] = set()
 
-    async def keep(self, decision_id: str, config: RouterPut, message: OriginalMessage | None) -> Keeping:
+    async def write(
+        self, decision_id: str, config: RouterPut, message: OriginalMessage | None
+    ) -> ArchiveResult:
         """Write the file of a message. Never raises an error, and waits ``WRITE_SECONDS`` at most.
 
         Args:
@@ -123,13 +124,13 @@ class MessageKeeper:
         settings = self._ctx.settings
         limit = settings.max_kept_message_bytes
         if message is None:
-            return Keeping(reason="the original message is not available")
+            return ArchiveResult(reason="the original message is not available")
         if message.truncated or len(message.content) > limit:
-            return Keeping(reason=f"the message is longer than {limit:,} bytes")
+            return ArchiveResult(reason=f"the message is longer than {limit:,} bytes")
         if time.monotonic() < self._slow_until:
-            return Keeping(reason="the storage is slow")
+            return ArchiveResult(reason="the storage is slow")
         key = f"{FOLDER}/{decision_id}.zst"
-        writing = asyncio.create_task(STORAGE.run(self._write, key, message))
+        writing = asyncio.create_task(STORAGE.run(self._write_file, key, message))
         self._late.add(writing)
         writing.add_done_callback(self._late.discard)
         try:
@@ -144,15 +145,15 @@ class MessageKeeper:
         except Exception:
             # The routing must not depend on the copy, whatever is wrong with it.
             log.exception("routing.keeping_failed", decision_id=decision_id)
-            return Keeping(reason="an internal error")
+            return ArchiveResult(reason="an internal error")
         until = datetime.now(UTC) + timedelta(days=config.keep_days)
-        return Keeping(key, until)
+        return ArchiveResult(key, until)
 
-    def _not_kept(self, decision_id: str, reason: str) -> Keeping:
+    def _not_kept(self, decision_id: str, reason: str) -> ArchiveResult:
         log.error("routing.message_not_kept", decision_id=decision_id, reason=reason)
-        return Keeping(reason=reason)
+        return ArchiveResult(reason=reason)
 
-    def _write(self, key: str, message: OriginalMessage) -> None:
+    def _write_file(self, key: str, message: OriginalMessage) -> None:
         content = pack(message, key, self._cipher)
         with self._ctx.storage.create(key) as file:
             file.write(content)

@@ -12,17 +12,18 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import structlog
-from pydantic_core import to_json
 
+from app.api.structs import to_builtins, to_json
 from app.context import AppContext
 from app.errors import NotFound, NotReady
 from app.logs import note_decision
 from app.metrics import FALLBACKS, count_decision
 from app.routing import canary, policies, service
-from app.routing.decision_content import Content, decision_content, decision_row, message_content
+from app.routing.decision_content import message_summary, new_decision
+from app.routing.decision_rows import DecisionRow
 from app.routing.decision_rules import (
     NO_KNOWN_WORDS,
     apply_rules,
@@ -31,17 +32,17 @@ from app.routing.decision_rules import (
     predicted_labels,
     set_probability,
 )
+from app.routing.decision_writer import DecisionWriter
 from app.routing.explained_texts import texts_of_explanation
-from app.routing.kept_messages import Keeping, MessageKeeper, OriginalMessage, is_kept
+from app.routing.kept_messages import ArchiveResult, MessageArchive, OriginalMessage, is_kept
 from app.routing.review_sample import is_sampled
 from app.routing.schemas import Decision, RouterPut
 from app.routing.scoring import ScoredMessage, reads_mail, score
 from app.routing.shadows import ShadowMessage, ShadowRecorder
-from app.serving.catalog import Catalog, ServedRouter, ServedVersion, Snapshot
-from app.serving.costs import CostEstimate, run_measured
-from app.serving.decision_writer import DecisionWriter
+from app.serving.latency_estimate import CostEstimate, run_measured
 from app.serving.loaded_models import ArtifactUnavailable, LoadedModels, VersionReference
 from app.serving.loaded_version import LoadedVersion, RouterRule
+from app.serving.state import Catalog, ServedRouter, ServedVersion, Snapshot
 from app.serving.version_loading import load_version
 from app.storage import StorageUnavailableError
 from app.threads import PREDICTIONS, REQUESTS
@@ -96,7 +97,7 @@ class MessageRouter:
         self._loaded = loaded
         self._writer = writer
         self._shadows = shadows
-        self._keeper = MessageKeeper(ctx)
+        self._archive = MessageArchive(ctx)
 
     async def route(
         self,
@@ -146,23 +147,22 @@ class MessageRouter:
             mail, reference, scored = await run_measured(cost, 1, n_bytes, read_and_score)
         key = message_key(mail)
         if scored is not None:
-            content = self._decide(router.name, config, ready[reference], mail, scored)
+            decision = self._decide(router.name, config, ready[reference], mail, scored)
         else:
             earlier = await REQUESTS.run(service.find_response, self._ctx.db, router.id, key)
             if earlier is not None:
                 return _stored_to_json(earlier, mail if with_texts else None)
-            content = await self._decide_without_memory(router, config, reference, mail, explain=explain)
-        content["sampled"] = is_sampled(router.id, key, config.review_sample)
-        keeping = Keeping()
-        if is_kept(config.keep_messages, content):
+            decision = await self._decide_without_memory(router, config, reference, mail, explain=explain)
+        decision.sampled = is_sampled(router.id, key, config.review_sample)
+        archived = ArchiveResult()
+        if is_kept(config.keep_messages, decision):
             earlier = await REQUESTS.run(service.find_response, self._ctx.db, router.id, key)
             if earlier is not None:
                 return _stored_to_json(earlier, mail if with_texts else None)
-            keeping = await self._keeper.keep(content["decision_id"], config, original)
-            content["message_kept"] = keeping.key is not None
-            if keeping.reason is not None:
-                content["not_kept_reason"] = keeping.reason
-        return await self._record(router, config, key, content, mail, keeping, with_texts=with_texts)
+            archived = await self._archive.write(decision.decision_id, config, original)
+            decision.message_kept = archived.key is not None
+            decision.not_kept_reason = archived.reason
+        return await self._record(router, config, key, decision, mail, archived, with_texts=with_texts)
 
     async def _ready(
         self, snapshot: Snapshot, router: ServedRouter, config: RouterPut
@@ -180,7 +180,7 @@ class MessageRouter:
 
     async def _decide_without_memory(
         self, router: ServedRouter, config: RouterPut, chosen: int | str, mail: MailDocument, *, explain: bool
-    ) -> Content:
+    ) -> Decision:
         """Load the chosen version and decide; by another version if it cannot, or by the fallback.
 
         Raises:
@@ -220,7 +220,7 @@ class MessageRouter:
         mail: MailDocument,
         *,
         explain: bool,
-    ) -> Content | Undecided:
+    ) -> Decision | Undecided:
         """Load a version and decide, or return why it cannot decide."""
 
         def apply() -> tuple[RouterRule, ScoredMessage]:
@@ -248,23 +248,22 @@ class MessageRouter:
 
     def _decide(
         self, name: str, config: RouterPut, by: ReadyVersion, mail: MailDocument, scored: ScoredMessage
-    ) -> Content:
+    ) -> Decision:
         settings, pipeline, ranked = self._ctx.settings, by.loaded.pipeline, scored.ranking
         labels = pipeline.labels_
-        outcome = apply_rules(
-            config, predicted_labels(labels, ranked), set_probability(ranked), by.rule.unmet
-        )
-        ranking = decision_ranking(labels, ranked, outcome, settings.decision_ranking)
+        selected = predicted_labels(labels, ranked)
+        outcome = apply_rules(config, selected, set_probability(ranked), by.rule.unmet)
+        ranking = decision_ranking(labels, ranked, selected, settings.decision_ranking)
         explanation = scored.explanation
         if explanation:
             included = {item.label for item in ranking}
             explanation = [item for item in explanation if item.label in included]
-        return decision_content(
+        return new_decision(
             name,
             by.version.model,
             by.version.version,
             outcome,
-            message_content(
+            message_summary(
                 mail,
                 keep_text=settings.keep_decision_text,
                 unknown_words=ranked.unknown_terms,
@@ -274,16 +273,16 @@ class MessageRouter:
             fallback_reason=NO_KNOWN_WORDS if ranked.empty[0] else None,
         )
 
-    def _fall_back(self, name: str, config: RouterPut, undecided: Undecided, mail: MailDocument) -> Content:
+    def _fall_back(self, name: str, config: RouterPut, undecided: Undecided, mail: MailDocument) -> Decision:
         # Somebody must read the message, although nobody may notice the version for days.
         log.error("routing.fallback", router=name, reason=undecided.reason)
         FALLBACKS.labels(name).inc()
-        return decision_content(
+        return new_decision(
             name,
             config.model,
             None if undecided.version is None else undecided.version.version,
             fallback_outcome(config),
-            message_content(mail, keep_text=self._ctx.settings.keep_decision_text),
+            message_summary(mail, keep_text=self._ctx.settings.keep_decision_text),
             fallback_reason=undecided.reason,
         )
 
@@ -292,29 +291,35 @@ class MessageRouter:
         router: ServedRouter,
         config: RouterPut,
         key: str,
-        content: Content,
+        decision: Decision,
         mail: MailDocument,
-        keeping: Keeping,
+        archived: ArchiveResult,
         *,
         with_texts: bool,
     ) -> bytes:
         """Record a decision, and return it; or return the one that another request has recorded."""
-        body = stored = to_json(content)
-        if "explanation" in content and not self._ctx.settings.keep_decision_text:
-            # The terms of an explanation are words of the message.
-            stored = to_json({name: value for name, value in content.items() if name != "explanation"})
-        id_: str = content["decision_id"]
-        note_decision(id_)
-        earlier, is_new = await self._writer.write(
-            decision_row(router.id, key, content, stored.decode(), keeping.key, keeping.until)
+        explanation = decision.explanation
+        if not self._ctx.settings.keep_decision_text:
+            decision.explanation = None  # its terms are words of the message
+        stored = to_json(decision).decode()
+        note_decision(decision.decision_id)
+        earlier = await self._writer.write(
+            DecisionRow(decision, router.id, key, stored, archived.key, archived.until)
         )
         if earlier is not None:
             return _stored_to_json(earlier, mail if with_texts else None)
-        count_decision(router.name, content["model"], content.get("version"), content["disposition"])
-        if is_new and config.shadow is not None:
-            labels = frozenset([department["label"] for department in content["departments"]])
-            self._shadows.add(ShadowMessage(id_, router, config, config.shadow, labels, mail))
-        return to_json(_add_texts(content, mail)) if with_texts and "explanation" in content else body
+        count_decision(router.name, decision.model, decision.version, decision.disposition)
+        if config.shadow is not None:
+            labels = frozenset([department.label for department in decision.departments])
+            self._shadows.add(
+                ShadowMessage(decision.decision_id, router, config, config.shadow, labels, mail)
+            )
+        if explanation is None:
+            return stored.encode()
+        decision.explanation = explanation
+        if with_texts:
+            decision.texts = texts_of_explanation(mail, to_builtins(explanation))
+        return to_json(decision)
 
 
 def message_key(mail: MailDocument) -> str:
@@ -368,13 +373,9 @@ def _score(by: ReadyVersion | None, mail: MailDocument, *, explain: bool) -> Sco
         return None
 
 
-def _stored_to_json(response: Content, mail: MailDocument | None) -> bytes:
+def _stored_to_json(response: dict[str, Any], mail: MailDocument | None) -> bytes:
     """Return a stored decision as JSON, with the texts of its explanation if the message is given."""
     note_decision(response["decision_id"])
     if mail is not None and "explanation" in response:
-        response = _add_texts(response, mail)
+        response = {**response, "texts": texts_of_explanation(mail, response["explanation"])}
     return Decision.model_validate(response).model_dump_json(exclude_none=True).encode()
-
-
-def _add_texts(content: Content, mail: MailDocument) -> Content:
-    return {**content, "texts": texts_of_explanation(mail, content["explanation"])}

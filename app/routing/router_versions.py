@@ -9,9 +9,9 @@ from sqlalchemy.orm import Session
 
 from app.db.session import Database
 from app.errors import NotFound
+from app.registry.queries import resolve
 from app.routing import policies, service
 from app.routing.schemas import EffectiveThresholds, LabelThreshold, Router, RouterPut, VersionThresholds
-from app.serving.catalog_reading import resolve
 from app.serving.loaded_models import LoadedModels, VersionReference
 from app.serving.preloading import load_before_use
 from models.decisions.curves import ChosenThreshold

@@ -11,7 +11,8 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from app.api.etags import accepts
-from app.api.paging import Page, by_name
+from app.api.paging import Page, ascending
+from app.api.structs import to_builtins
 from app.db import tables
 from app.db.deadlocks import retry_deadlocks
 from app.db.session import Database
@@ -19,10 +20,17 @@ from app.db.upsert import upsert
 from app.errors import Invalid, NotFound, PreconditionFailed
 from app.ids import new_id
 from app.registry import service as registry
-from app.registry.router_needs import has_curves, is_calibrated
+from app.registry.queries import resolve
+from app.registry.router_requirements import has_curves, is_calibrated
 from app.routing.policies import has_policies, policy_of
-from app.routing.schemas import DEFAULT_KEEP_DAYS, DEFAULT_REVIEW_SAMPLE, Router, RouterPage, RouterPut
-from app.serving.catalog_reading import resolve
+from app.routing.schemas import (
+    DEFAULT_KEEP_DAYS,
+    DEFAULT_REVIEW_SAMPLE,
+    Router,
+    RouterPage,
+    RouterPut,
+    ShadowDecision,
+)
 from app.serving.loaded_models import VersionReference
 from app.serving.snapshot import version_references
 from models.data.record import json_pointer
@@ -99,7 +107,7 @@ def get(db: Database, name: str) -> Router:
 def page(db: Database, page: Page) -> RouterPage:
     """Return a page of routers, by name."""
     with db.read() as session:
-        rows, cursor = by_name(session, select(tables.Router), tables.Router.name, page)
+        rows, cursor = ascending(session, select(tables.Router), tables.Router.name, page)
         return RouterPage(items=[_router_to_response(row) for row in rows], next_cursor=cursor)
 
 
@@ -136,7 +144,7 @@ def find_response(db: Database, router_id: str, key: str) -> dict[str, Any] | No
 
 
 @retry_deadlocks
-def record_shadows(db: Database, shadows: Mapping[str, dict[str, Any]]) -> None:
+def record_shadows(db: Database, shadows: Mapping[str, ShadowDecision]) -> None:
     """Record what shadow versions predict.
 
     Args:
@@ -144,14 +152,14 @@ def record_shadows(db: Database, shadows: Mapping[str, dict[str, Any]]) -> None:
         shadows: the predictions by the id of the decision. Decisions that were deleted are ignored.
     """
     with db.write() as tx:
-        for decision_id in sorted(shadows):  # other processes lock the rows in the same order
+        for decision_id, shadow in sorted(shadows.items()):  # other processes lock the rows in the same order
             tx.session.execute(
                 update(tables.Decision)
                 .where(tables.Decision.id == decision_id)
                 .values(
-                    shadow=shadows[decision_id],
-                    shadow_version=shadows[decision_id]["version"],
-                    shadow_agrees=shadows[decision_id]["agrees"],
+                    shadow=to_builtins(shadow),
+                    shadow_version=shadow.version,
+                    shadow_agrees=shadow.agrees,
                 )
             )
 

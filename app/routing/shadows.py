@@ -15,26 +15,28 @@ from itertools import groupby
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
+from app.api.structs import unvalidated
 from app.db.session import Database
 from app.errors import ServiceError
 from app.metrics import SHADOW_DECISIONS
 from app.routing import service
-from app.routing.decision_content import Content, ranking_content
 from app.routing.decision_rules import best_labels, set_probability
 from app.routing.policies import router_rule
-from app.routing.schemas import RouterPut
+from app.routing.schemas import RouterPut, ShadowDecision
 from app.routing.scoring import reads_mail, to_documents
-from app.serving.catalog import Catalog
-from app.serving.costs import CostEstimate, run_measured
+from app.serving.latency_estimate import CostEstimate, run_measured
 from app.serving.loaded_models import LoadedModels
 from app.serving.loaded_version import LoadedVersion
 from app.serving.snapshot import ServedRouter
+from app.serving.state import Catalog
 from app.serving.version_loading import load_version
 from app.threads import REQUESTS
 from models.errors import CoveyError
 from models.mail import MailDocument
 
 log = structlog.get_logger()
+
+_new_shadow = unvalidated(ShadowDecision)
 
 SHADOW_RANKING = 10
 """Number of labels in the recorded ranking of a shadow version."""
@@ -147,7 +149,7 @@ class ShadowRecorder:
             )
             await REQUESTS.run(service.record_shadows, self._db, shadows)
             for shadow in shadows.values():
-                agreement = "agreed" if shadow["agrees"] else "disagreed"
+                agreement = "agreed" if shadow.agrees else "disagreed"
                 SHADOW_DECISIONS.labels(first.router.name, agreement).inc()
         except (ServiceError, CoveyError, _CannotReadMailError, OSError, SQLAlchemyError) as error:
             # The routing must not depend on the shadow version, which is for comparison only.
@@ -173,8 +175,8 @@ def _groups(messages: Sequence[ShadowMessage]) -> Iterator[list[ShadowMessage]]:
             yield of_version[start : start + MAX_GROUP]
 
 
-def _score(loaded: LoadedVersion, version: int, group: Sequence[ShadowMessage]) -> dict[str, Content]:
-    """Return the content of each shadow decision by the id of the decision.
+def _score(loaded: LoadedVersion, version: int, group: Sequence[ShadowMessage]) -> dict[str, ShadowDecision]:
+    """Return the shadow decisions by the ids of the decisions.
 
     The shadow decides as it would if it was the version of the router.
     """
@@ -183,17 +185,16 @@ def _score(loaded: LoadedVersion, version: int, group: Sequence[ShadowMessage]) 
     documents = to_documents(pipeline, [message.mail for message in group])
     ranking = pipeline.rank(documents, rule=rule)
     labels = pipeline.labels_
-    shadows: dict[str, Content] = {}
+    shadows: dict[str, ShadowDecision] = {}
     for i, message in enumerate(group):
         predicted = [labels[number] for number in ranking.label_sets[i]]
-        shadows[message.decision_id] = content = {
-            "version": version,
-            "labels": predicted,
-            "agrees": message.labels == frozenset(predicted),
-            "ranking": ranking_content(best_labels(labels, ranking, SHADOW_RANKING, i)),
-        }
-        if (probability := set_probability(ranking, i)) is not None:
-            content["set_probability"] = probability
+        shadows[message.decision_id] = _new_shadow(
+            version=version,
+            labels=predicted,
+            agrees=message.labels == frozenset(predicted),
+            ranking=best_labels(labels, ranking, SHADOW_RANKING, i),
+            set_probability=set_probability(ranking, i),
+        )
     return shadows
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
-import sys
 import tempfile
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from app.server.child_process import ChildProcess
+from app.server.program import Closable, Program
 from app.server.shared_listener import ABSENT, ConnectionCounts
 from app.settings import Settings
 
@@ -29,14 +29,19 @@ class ApiProcesses:
     Args:
         settings: settings of the service; the processes read the same settings from the environment.
         listener: the listening socket.
+        closed: files of the supervisor that the processes must not keep open.
     """
 
-    def __init__(self, settings: Settings, listener: socket.socket) -> None:
+    def __init__(
+        self, settings: Settings, listener: socket.socket, closed: tuple[Closable, ...] = ()
+    ) -> None:
         fd = listener.fileno()
-        command = [sys.executable, "-m", "app", "api", "--fd", str(fd)]
+        arguments = ["api", "--fd", str(fd)]
         if settings.processes == 1:
             self._folder = None
-            self.children = [ChildProcess("api", command, inherited_fds=(fd,))]
+            self.children = [
+                ChildProcess("api", Program.python("app", *arguments, inherited_fds=(fd,), closed=closed))
+            ]
             return
         self._folder = tempfile.TemporaryDirectory(prefix="covey-api-")
         # systemd-tmpfiles deletes old files from temporary folders, but skips a locked folder.
@@ -46,14 +51,11 @@ class ApiProcesses:
         free = set(range(2 * settings.processes))
         self._counts = ConnectionCounts.create(Path(self._folder.name) / COUNTS, len(free))
         self._free = free
+        program = Program.python(
+            "app", *arguments, "--shared-dir", self._folder.name, inherited_fds=(fd,), closed=closed
+        )
         self.children = [
-            ChildProcess(
-                f"api-{i}",
-                [*command, "--shared-dir", self._folder.name],
-                inherited_fds=(fd,),
-                numbers=self,
-            )
-            for i in range(1, settings.processes + 1)
+            ChildProcess(f"api-{i}", program, numbers=self) for i in range(1, settings.processes + 1)
         ]
 
     def __enter__(self) -> Self:
@@ -65,6 +67,11 @@ class ApiProcesses:
         if self._folder is not None:
             self._folder.cleanup()
             os.close(self._lock)
+
+    @property
+    def shared_dir(self) -> Path | None:
+        """The folder that the processes share; None if there is only one."""
+        return Path(self._folder.name) if self._folder else None
 
     def take(self) -> int:
         """Return a number that no running process has."""

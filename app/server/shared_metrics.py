@@ -7,16 +7,24 @@ from pathlib import Path
 
 from prometheus_client import values
 
+_SUPERVISOR = "supervisor"
 
-def share_metrics(folder: Path, number: int) -> None:
-    """Keep the metrics of this process in files. Call it before any metric is created.
+_owner: int | str = _SUPERVISOR
+
+
+def share_metrics(folder: Path, number: int | None = None) -> None:
+    """Keep the metrics of this process in files. Call it before any metric exists, and again in each fork.
 
     The files outlive the process, so counters do not decrease when a process ends. The next process with the
     same number continues its files, so they do not grow in number.
 
     Args:
         folder: folder that the processes of the service share.
-        number: a number that no other running process has.
+        number: a number that no other running process has; None for the supervisor, which only creates the
+            metrics.
     """
-    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)
-    values.ValueClass = values.MultiProcessValue(lambda: number)  # type: ignore[no-untyped-call]
+    global _owner  # noqa: PLW0603 - the metrics ask for it
+    _owner = _SUPERVISOR if number is None else number
+    if os.environ.get("PROMETHEUS_MULTIPROC_DIR") != str(folder) or values.ValueClass is values.MutexValue:
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)
+        values.ValueClass = values.MultiProcessValue(lambda: _owner)  # type: ignore[no-untyped-call]

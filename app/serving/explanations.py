@@ -1,19 +1,24 @@
-"""Writes explanations as JSON values, as ``LabelExplanation`` documents them."""
+"""Builds the explanations of a response from what a pipeline returns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
+from app.api.structs import unvalidated
+from app.serving.schemas import LabelExplanation, Term, TermOccurrence
 from models.features import TextFeatures
 from models.pipeline import ExplainedTerm, Explanation, Pipeline
 from models.text import TextDocument
 
+_new_explanation = unvalidated(LabelExplanation)
+_new_term = unvalidated(Term)
+_new_occurrence = unvalidated(TermOccurrence)
 
-def explanation_content(explanations: Iterable[Explanation]) -> list[dict[str, Any]]:
-    """Return explanations as JSON values. Fields without a value are left out."""
+
+def label_explanations(explanations: Iterable[Explanation]) -> list[LabelExplanation]:
+    """Return explanations as a response contains them."""
     return [
-        {"label": explanation.label, "terms": [*map(_term, explanation.terms)]}
+        _new_explanation(label=explanation.label, terms=[*map(_term, explanation.terms)])
         for explanation in explanations
     ]
 
@@ -36,15 +41,16 @@ def explained_texts(
     return {part.field: part.text for part in pipeline.features_.parts(document) if part.field in used}
 
 
-def _term(term: ExplainedTerm) -> dict[str, Any]:
-    content: dict[str, Any] = {"term": term.term, "weight": term.weight}
+def _term(term: ExplainedTerm) -> Term:
     source = term.source
-    if source.occurrences:
-        content["words"] = source.words
-        content["fields"] = source.fields
-        content["occurrences"] = [
-            {"field": field, "start": start, "end": end} for field, start, end in source.occurrences
+    return _new_term(
+        term=term.term,
+        weight=term.weight,
+        words=source.words if source.occurrences else None,
+        fields=source.fields if source.occurrences else None,
+        occurrences=[
+            _new_occurrence(field=field, start=start, end=end) for field, start, end in source.occurrences
         ]
-    if source.factors:
-        content["factors"] = source.factors
-    return content
+        or None,
+        factors=source.factors or None,
+    )

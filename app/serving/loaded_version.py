@@ -12,8 +12,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy.sparse import csr_array
 
-from app.serving.costs import CostEstimate
-from app.serving.serialisation import ResponseEncoder
+from app.api.structs import to_json
+from app.serving.latency_estimate import CostEstimate
+from app.serving.responses import predictions
 from app.serving.snapshot import ServedRouter
 from models import artifact
 from models.data.examples import FeatureRows
@@ -49,7 +50,6 @@ class LoadedVersion:
 
     Attributes:
         pipeline: the fitted pipeline. Its arrays are memory maps of the artifact.
-        encoder: writes its predictions as JSON.
         ranking_cost: estimates how long its rankings take.
         explanation_cost: estimates how long its predictions with explanations or quick voting take.
         message_cost: estimates how long it takes to read and rank a message.
@@ -57,7 +57,6 @@ class LoadedVersion:
     """
 
     pipeline: Pipeline
-    encoder: ResponseEncoder
     ranking_cost: CostEstimate = field(default_factory=CostEstimate)
     explanation_cost: CostEstimate = field(default_factory=CostEstimate)
     message_cost: CostEstimate = field(default_factory=CostEstimate)
@@ -73,18 +72,22 @@ def load(path: Path) -> LoadedVersion:
         ArtifactError: the file is damaged, or this release cannot use it.
     """
     pipeline = artifact.load(path)
-    version = LoadedVersion(pipeline, ResponseEncoder(pipeline.labels_))
+    version = LoadedVersion(pipeline)
     warm_up(version)
     return version
 
 
 def warm_up(version: LoadedVersion) -> None:
     """Predict for a document in each way that a request can ask for, and estimate how long that takes."""
-    pipeline, encoder = version.pipeline, version.encoder
+    pipeline = version.pipeline
     documents = sample_documents(pipeline)
+
+    def respond(top: int | None = None) -> bytes:
+        return to_json(predictions(pipeline.labels_, pipeline.rank(documents, top=top)))
+
     ways: list[tuple[CostEstimate, Callable[[], object]]] = [
-        (version.ranking_cost, lambda: encoder.predictions(pipeline.rank(documents, top=1))),
-        (version.ranking_cost, lambda: encoder.predictions(pipeline.rank(documents))),
+        (version.ranking_cost, lambda: respond(top=1)),
+        (version.ranking_cost, respond),
         (version.explanation_cost, lambda: pipeline.predictions(documents, top=1, quick=True)),
         # The limit prevents explanations of thousands of labels, which nobody waits for.
         (
@@ -98,7 +101,7 @@ def warm_up(version: LoadedVersion) -> None:
             predict()  # builds what is built on first use
             started = time.thread_time()
             predict()
-            cost.note(1, SAMPLE_BYTES, time.thread_time() - started)
+            cost.record(1, SAMPLE_BYTES, time.thread_time() - started)
 
 
 def sample_documents(pipeline: Pipeline) -> list[str] | list[MailDocument] | FeatureRows:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, TypeVar
 
+from app.api.structs import to_json
 from app.errors import from_library_error
-from app.serving.catalog import Catalog, ServedVersion
-from app.serving.costs import run_measured
+from app.serving import responses
 from app.serving.explanations import explained_texts
 from app.serving.instances import find_unknown_features, to_documents
+from app.serving.latency_estimate import run_measured
 from app.serving.loaded_models import LoadedModels
 from app.serving.loaded_version import LoadedVersion
 from app.serving.schemas import PredictRequest
+from app.serving.state import Catalog, ServedVersion
 from app.serving.version_loading import load_version
 from app.settings import Settings
 from models.data.examples import FeatureRows
@@ -112,12 +114,12 @@ def _rank(
 
 
 def _predict(version: ServedVersion, found: LoadedVersion, body: PredictRequest, settings: Settings) -> bytes:
-    pipeline, encoder = found.pipeline, found.encoder
+    pipeline = found.pipeline
     documents = to_documents(pipeline, body.instances, settings)
     try:
         rule = pipeline.rule_with(body.thresholds)
         if body.explain or body.quick:
-            found_labels = pipeline.predictions(
+            explained = pipeline.predictions(
                 documents,
                 top=body.top,
                 explain=body.explain,
@@ -125,25 +127,19 @@ def _predict(version: ServedVersion, found: LoadedVersion, body: PredictRequest,
                 max_labels=settings.max_predicted_labels,
                 rule=rule,
             )
-            predictions = encoder.explained_predictions(
-                found_labels,
-                explain=body.explain,
-                texts=_unknown_texts(pipeline, body, documents, found_labels),
-            )
+            texts = _unknown_texts(pipeline, body, documents, explained)
+            predictions = responses.explained_predictions(explained, texts, explain=body.explain)
         else:
-            predictions = encoder.predictions(_rank(pipeline, documents, settings, body.top, rule))
+            ranking = _rank(pipeline, documents, settings, body.top, rule)
+            predictions = responses.predictions(pipeline.labels_, ranking)
     except CoveyError as error:
         raise from_library_error(error) from error
-    warning = b""
-    if isinstance(documents, FeatureRows) and (unknown := find_unknown_features(pipeline, documents.names)):
-        warning = b',"unknown_features":' + unknown.model_dump_json().encode()
-    # The name of a model needs no escapes.
-    return b'{"model":"%b","version":%d,"predictions":%b%b}' % (
-        version.model.encode(),
-        version.version,
-        predictions,
-        warning,
+    response = responses.new_predict_response(
+        model=version.model, version=version.version, predictions=predictions
     )
+    if isinstance(documents, FeatureRows) and (unknown := find_unknown_features(pipeline, documents.names)):
+        response.unknown_features = responses.new_unknown_features(count=unknown.count, names=unknown.names)
+    return to_json(response)
 
 
 def _unknown_texts(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from app.serving.catalog import Catalog, ServedVersion
 from app.serving.loaded_models import ArtifactUnavailable, LoadedModels
 from app.serving.loaded_version import LoadedVersion
+from app.serving.state import Catalog, ServedVersion
 from app.storage import MissingFileError
 from app.threads import REQUESTS
 

@@ -1,4 +1,4 @@
-"""Creates, returns, lists and cancels training jobs."""
+"""Creates training jobs, and reads what they have recorded."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import select
-from sqlalchemy.orm import Session
 
 from app.api.idempotency import Idempotency
-from app.api.paging import Page, newest_first
+from app.api.paging import Page
 from app.context import AppContext
 from app.datasets import service as datasets
 from app.db import tables
 from app.db.session import Database, Transaction
-from app.errors import Invalid, NotFound, from_library_error
+from app.errors import Invalid, from_library_error
 from app.evaluations.coverings import check_measured_covering
 from app.jobs import events as job_events
 from app.jobs import queue
 from app.jobs.schemas import CurvePage, CurvePoint, JobEventPage
+from app.jobs.views import JobResource
 from app.limits import service as limits
 from app.training.coverings import check_coverings, coverings_of_learners
 from app.training.decision_costs import check_costs
@@ -36,9 +36,27 @@ from models import catalog
 from models.errors import ParameterError
 from models.splits import part_sizes
 
+JOBS: JobResource[tables.Job, TrainingJob, TrainingJobPage] = JobResource(
+    "training job",
+    TrainingJob,
+    TrainingJobPage,
+    lambda job: {
+        "id": job.id,
+        "model": job.model,
+        "dataset_id": job.dataset_id,
+        "request": job.spec,
+        "created_at": job.created_at,
+        "result": job.result,
+    },
+    id_=tables.Job.id,
+    job_id=tables.Job.id,
+    rows=select(tables.Job).where(tables.Job.kind == "train"),
+)
+get, page, cancel = JOBS.get, JOBS.page, JOBS.cancel
+
 
 def create(ctx: AppContext, body: TrainingJobCreate, idempotency: Idempotency) -> TrainingJob:
-    """Queues a training; rejects it if it is already certain that it cannot run.
+    """Queue a training; reject it if it is already certain that it cannot run.
 
     Raises:
         NotFound: the data set does not exist.
@@ -66,9 +84,10 @@ def create(ctx: AppContext, body: TrainingJobCreate, idempotency: Idempotency) -
             dataset_id=dataset.id,
             model=request.model,
             priority=request.priority,
+            key_id=idempotency.key_id,
         )
-        limits.assign_to_key(tx, job, idempotency.key_id, ctx.settings.jobs_in_flight)
-        return to_response(job)
+        limits.check_job_limit(tx, idempotency.key_id, ctx.settings.jobs_in_flight)
+        return JOBS.to_response(job, job)
 
     return idempotency.run(ctx.db, TrainingJob, work)
 
@@ -115,39 +134,6 @@ def _left_out(request: TrainingJobCreate, report: Mapping[str, Any]) -> int:
     return 0
 
 
-def get(db: Database, job_id: str) -> TrainingJob:
-    """Return a training job.
-
-    Raises:
-        NotFound: the job does not exist.
-    """
-    with db.read() as session:
-        return to_response(_get_or_404(session, job_id))
-
-
-def page(db: Database, page: Page) -> TrainingJobPage:
-    """Return a page of training jobs, newest first."""
-    with db.read() as session:
-        statement = select(tables.Job).where(tables.Job.kind == "train")
-        rows, cursor = newest_first(session, statement, tables.Job.id, page)
-        return TrainingJobPage(items=[to_response(row) for row in rows], next_cursor=cursor)
-
-
-def cancel(db: Database, job_id: str) -> TrainingJob:
-    """Request the cancellation of a job; has no effect on a job that has ended or is being cancelled.
-
-    Raises:
-        NotFound: the job does not exist.
-    """
-    with db.write() as tx:
-        _get_or_404(tx.session, job_id)
-        job = queue.lock(tx, job_id)
-        if job is None:  # it has just expired
-            raise NotFound(f"there is no training job {job_id}")
-        queue.request_cancel(tx, job)
-        return to_response(job)
-
-
 def events(db: Database, job_id: str, page: Page) -> JobEventPage:
     """Return a page of a job's events, oldest first.
 
@@ -155,7 +141,7 @@ def events(db: Database, job_id: str, page: Page) -> JobEventPage:
         NotFound: the job does not exist.
     """
     with db.read() as session:
-        _get_or_404(session, job_id)
+        JOBS.get_or_404(session, job_id)
         return job_events.list_events(session, job_id, page)
 
 
@@ -166,7 +152,7 @@ def curve(db: Database, job_id: str, page: Page) -> CurvePage:
         NotFound: the job does not exist.
     """
     with db.read() as session:
-        _get_or_404(session, job_id)
+        JOBS.get_or_404(session, job_id)
         return job_events.list_curve(session, job_id, page)
 
 
@@ -177,34 +163,5 @@ def curve_outline(db: Database, job_id: str, max_points: int) -> list[CurvePoint
         NotFound: the job does not exist.
     """
     with db.read() as session:
-        _get_or_404(session, job_id)
+        JOBS.get_or_404(session, job_id)
         return job_events.curve_outline(session, job_id, max_points)
-
-
-def _get_or_404(session: Session, job_id: str) -> tables.Job:
-    job = session.get(tables.Job, job_id)
-    if job is None or job.kind != "train":
-        raise NotFound(f"there is no training job {job_id}")
-    return job
-
-
-def to_response(job: tables.Job) -> TrainingJob:
-    """Convert a row to the response schema."""
-    return TrainingJob.model_validate(
-        {
-            "id": job.id,
-            "model": job.model,
-            "dataset_id": job.dataset_id,
-            "request": job.spec,
-            "state": job.state,
-            "priority": job.priority,
-            "progress": job.progress,
-            "attempt": job.attempt,
-            "created_at": job.created_at,
-            "started_at": job.started_at,
-            "finished_at": job.finished_at,
-            "cancel_requested_at": job.cancel_requested_at,
-            "error": job.error,
-            "result": job.result,
-        }
-    )

@@ -19,6 +19,7 @@ from app.jobs.checkpoints import Checkpoint, Checkpoints
 from app.jobs.progress import ProgressReporter
 from app.jobs.queue import Claim
 from app.jobs.retry import write_with_retry
+from app.jobs.work import Work
 from app.registry import publishing
 from app.registry.publishing import NewVersion, Verdict, VerdictOutdatedError
 from app.registry.schemas import PromoteIfBetter, PromotionRule
@@ -32,11 +33,11 @@ from models.labels import LabelTree
 from models.pipeline import Pipeline, Progress
 
 
-class TrainModel:
+class TrainModel(Work):
     """The job kind ``train``."""
 
     def run(self, ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
-        """Trains, evaluates, saves, and publishes the version.
+        """Train, evaluate, save, and publish the version.
 
         Raises:
             UnsuitableDataError: the data set cannot be split, the learner cannot learn from it, or the saved
@@ -113,9 +114,6 @@ class TrainModel:
                 continue  # compare with the version that is live now, and count the comparisons again
             return
 
-    def on_failure(self, tx: Transaction, job: Job | Claim, error: dict[str, Any]) -> None:
-        """Change nothing: the job has created no version, and has not changed the data set."""
-
 
 def fit(
     request: TrainingJobCreate,
@@ -127,7 +125,7 @@ def fit(
     memory_bytes: int | None,
     n_jobs: int = 1,
 ) -> tuple[Pipeline, dict[str, float]]:
-    """Fits the pipeline of a request, from the beginning or from a checkpoint.
+    """Fit the pipeline of a request, from the beginning or from a checkpoint.
 
     Args:
         request: a request with its defaults filled in.

@@ -112,7 +112,7 @@ class Service:
         if isinstance(self.stack, Production):
             assert self.stack.api is not None
             return self.stack.api.pid
-        (pid,) = self.stack.processes("-m app api")
+        (pid,) = self.stack.api_pids()
         return pid
 
     @property

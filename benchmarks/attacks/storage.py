@@ -120,7 +120,7 @@ def _remount(folder: Path, mode: str) -> None:
 
 
 def _has_another_api(service: Service, api: int) -> Callable[[], bool]:
-    return lambda: service.stack.processes("-m app api") not in ([], [api])
+    return lambda: service.stack.api_pids() not in ([], [api])
 
 
 @attack("a version whose file is missing or damaged")

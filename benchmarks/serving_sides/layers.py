@@ -20,21 +20,23 @@ from typing import Any, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from fastapi import FastAPI
-from pydantic_core import to_json
 from starlette.types import Message, Receive, Scope, Send
 
 from app.api.direct_routes import DirectRequest, DirectRoute
 from app.api.request_head import RequestHead
+from app.api.structs import to_json
 from app.api.validation import BodyValidator
 from app.context import AppContext
-from app.ids import new_id
 from app.main import create_app
 from app.routing import api as routing
+from app.routing.decision_content import message_summary, new_decision
+from app.routing.decision_rows import DecisionRow
+from app.routing.decision_rules import RoutingOutcome
+from app.routing.decision_writer import DecisionWriter
 from app.serving import api as predictions
-from app.serving.decision_writer import DecisionRow, DecisionWriter
+from app.serving import responses
 from app.serving.instances import mail_to_text
 from app.serving.schemas import PredictRequest
-from app.serving.serialisation import ResponseEncoder
 from app.settings import Settings
 from benchmarks.serving_sides.bodies import PLACEHOLDER, read_bodies
 from benchmarks.serving_sides.processes import Target
@@ -107,14 +109,15 @@ def _prediction(
     setup: Setup, pipeline: Pipeline, calls: Mapping[str, float], over_http: Mapping[str, float]
 ) -> Iterator[Layer]:
     """Yield the layers of a prediction for one text."""
-    encoder = ResponseEncoder(pipeline.labels_)
     validator, settings = BodyValidator(PredictRequest), Settings()
     contents = [to_json({"instances": [{"text": text}]}) for text in setup.texts]
     rankings = [pipeline.rank([text]) for text in setup.texts]
     own = {
         "parse and validate the body": _time(lambda body: validator.read_now(body, settings), contents),
         "terms, scores and ranking": _time(lambda text: pipeline.rank([text]), setup.texts),
-        "the response as JSON": _time(encoder.predictions, rankings),
+        "the response as JSON": _time(
+            lambda ranking: to_json(responses.predictions(pipeline.labels_, ranking)), rankings
+        ),
     }
     rest = "find the version, limits, choice of loop or thread"
     yield from _rows("predict", own, rest, calls, over_http)
@@ -198,11 +201,13 @@ async def _commits(app: FastAPI) -> float:
     writer = DecisionWriter(context.db, context.settings.max_waiting_decisions)
     writer.start()
     response = to_json({"ranking": [{"label": f"label{n}", "score": n / 7, "rank": n} for n in range(20)]})
+    outcome = RoutingOutcome("fallback", [], ["frontdesk@example.org"])
+    message = message_summary(read_message(b""), keep_text=True)
     try:
 
         def row() -> DecisionRow:
-            id_ = new_id("dec")
-            return DecisionRow(id_, found.id, found.name, id_, response.decode())
+            decision = new_decision(found.name, "m", 1, outcome, message)
+            return DecisionRow(decision, found.id, decision.decision_id, response.decode())
 
         return await _time_calls(row, writer.write)
     finally:

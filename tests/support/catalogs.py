@@ -9,14 +9,15 @@ from contextlib import asynccontextmanager
 from waiting import LIMIT_SECONDS
 
 from app.db.session import Database
-from app.serving.catalog import Catalog, Snapshot
+from app.registry.queries import resolve
+from app.serving.state import Catalog, Snapshot
 from app.settings import Settings
 
 
 @asynccontextmanager
 async def running_catalog(db: Database, settings: Settings | None = None) -> AsyncIterator[Catalog]:
     """Run a catalog until the block ends."""
-    catalog = Catalog(db, settings or Settings())
+    catalog = Catalog(db, settings or Settings(), resolve)
     await catalog.start()
     try:
         yield catalog

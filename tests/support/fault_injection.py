@@ -279,7 +279,7 @@ class Faults:
             },
             "worker": stack.worker_pids,
             "broker": lambda: stack.processes("valkey-server"),
-            "api": lambda: stack.processes("-m app api"),
+            "api": stack.api_pids,
         }
         self._kinds: list[tuple[str, Callable[[], bool]]] = []
         for name, find in targets.items():

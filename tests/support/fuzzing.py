@@ -178,7 +178,7 @@ class Fuzz:
         self.pool = Pool(self.rng)
         self.artifact = b""
         self._changed: set[str] = set()
-        (self._api,) = stack.processes("-m app api")
+        (self._api,) = stack.api_pids()
         self._cpu_before = 0.0
         key = stack.call("POST", "/v1/api-keys", 201, json={"name": "fuzz", "scopes": ["admin"]})
         self.headers = {"Authorization": f"Bearer {key['secret']}"}

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from app.cli.main import main
-from app.serving.decision_writer import DecisionWriter
+from app.routing.decision_writer import DecisionWriter
 
 
 def stop_at(method: Callable[[Any, Any], None], subject: str) -> Callable[[Any, Any], None]:

@@ -85,7 +85,7 @@ def run_job(ctx: AppContext, job_id: str) -> str:
     """Claim a job and run it, as a job process does; return its kind."""
     claim = rows.claimed(ctx.db, job_id, "wrk_test", seconds=60)
     try:
-        job_kinds.KINDS[claim.kind].run(ctx, claim, ProgressReporter(ctx.db, claim))
+        job_kinds.WORK[claim.kind].run(ctx, claim, ProgressReporter(ctx.db, claim))
     except CancelledError:
         job_kinds.cancel(ctx, claim)
     except CoveyError as error:

@@ -9,12 +9,13 @@ from functools import partial
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from app.context import AppContext
+from app.registry.queries import resolve
+from app.routing.decision_writer import DecisionWriter
 from app.routing.message_router import MessageRouter
 from app.routing.schemas import Decision
 from app.routing.shadows import ShadowRecorder
-from app.serving.catalog import Catalog
-from app.serving.decision_writer import DecisionWriter
 from app.serving.loaded_models import LoadedModels
+from app.serving.state import Catalog
 from models.mail import MailDocument
 
 
@@ -52,7 +53,7 @@ def message_routing(ctx: AppContext, loaded: LoadedModels | None = None) -> Iter
 
 @asynccontextmanager
 async def _running(ctx: AppContext, loaded: LoadedModels | None) -> AsyncIterator[MessageRouter]:
-    catalog = Catalog(ctx.db, ctx.settings)
+    catalog = Catalog(ctx.db, ctx.settings, resolve)
     await catalog.start()
     loaded = loaded or LoadedModels(ctx.storage, 2)
     writer = DecisionWriter(ctx.db, ctx.settings.max_waiting_decisions)

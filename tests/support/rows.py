@@ -11,13 +11,14 @@ from app.db import tables
 from app.db.session import Database
 from app.jobs import queue
 from app.jobs.handing_out import hand_out
+from app.jobs.kinds import QUEUE_OF, QUEUES, Kind
 
 
 def queued(
     database: Database,
     spec: dict[str, Any] | None = None,
     *,
-    kind: queue.Kind = "train",
+    kind: Kind = "train",
     priority: int = 0,
     key_id: str | None = None,
 ) -> str:
@@ -39,8 +40,8 @@ def claim_next(database: Database, owner: str = "wrk_1", *, seconds: float = 60)
     hand_out(database, ahead=1)
     with database.read() as session:
         sent = session.execute(select(tables.Job.id, tables.Job.kind).where(tables.Job.sent_at.is_not(None)))
-        by_queue = {queue.QUEUE_OF[kind]: id_ for id_, kind in sent}
-    for name in queue.QUEUES:
+        by_queue = {QUEUE_OF[kind]: id_ for id_, kind in sent}
+    for name in QUEUES:
         if name in by_queue:
             return claimed(database, by_queue[name], owner, seconds=seconds)
     return None

@@ -102,9 +102,13 @@ class Stack:
         """Return the ids of the supervisor's descendants whose command line contains the words."""
         return [pid for pid in descendants(self.pid) if words in command_of(pid)]
 
+    def api_pids(self) -> list[int]:
+        """Return the process ids of the API."""
+        return [pid for pid in children(self.pid) if name_of(pid) == "covey-api"]
+
     def worker_pids(self) -> list[int]:
         """Return the process ids of the workers' main processes."""
-        return [pid for pid in children(self.pid) if "-m workers" in command_of(pid)]
+        return [pid for pid in children(self.pid) if name_of(pid) == "covey-worker"]
 
     def worker_parts(self, worker: int, role: str) -> list[int]:
         """Return the process ids of a worker's ``pool``, ``guard``, ``maintenance`` or jobs (``job``)."""

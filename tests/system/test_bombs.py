@@ -98,7 +98,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 @contextmanager
 def check_other_clients(stack: Stack) -> Iterator[BackgroundTraffic]:
     """Check that other clients get responses, and that no process uses too much memory."""
-    (api,) = [pid for pid in stack.processes("-m app api") if _peak(pid)]
+    (api,) = [pid for pid in stack.api_pids() if _peak(pid)]
     Path(f"/proc/{api}/clear_refs").write_text("5")  # resets the peak memory
     before = _peak(api)
     with BackgroundTraffic(stack) as traffic:

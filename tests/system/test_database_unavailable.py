@@ -59,7 +59,7 @@ def test_a_training_that_ends_while_the_database_is_unavailable_is_not_lost(
         hold = stack.hold()
         job = stack.train(dataset["id"], model="outage")
         hold.wait()
-        processes = {"api": stack.processes("-m app api"), "worker": stack.worker_pids()}
+        processes = {"api": stack.api_pids(), "worker": stack.worker_pids()}
         artifacts = stack.data / "storage" / "artifacts"
         with unavailable(database_url):
             end_of_lease = time.monotonic() + LEASE + 1
@@ -76,7 +76,7 @@ def test_a_training_that_ends_while_the_database_is_unavailable_is_not_lost(
         assert job["state"] == "succeeded", job
         assert job["attempt"] == 1
         assert stack.call("GET", "/v1/models/outage", 200)["versions"] == 1
-        assert {"api": stack.processes("-m app api"), "worker": stack.worker_pids()} == processes
+        assert {"api": stack.api_pids(), "worker": stack.worker_pids()} == processes
         # New trainings run, too.
         assert stack.finished(stack.train(dataset["id"], model="after")["id"])["state"] == "succeeded"
     finally:

@@ -49,7 +49,7 @@ def test_a_training_succeeds_once_if_a_process_is_killed(own_stack: Stack, targe
             "guard": lambda: stack.worker_parts(worker, "guard"),
             "worker": lambda: [worker],
             "broker": lambda: stack.processes("valkey-server"),
-            "api": lambda: stack.processes("app api"),
+            "api": stack.api_pids,
             "everything": lambda: [*stack.processes(""), stack.pid],
         }[target]()
         assert pids

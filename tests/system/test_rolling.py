@@ -18,7 +18,7 @@ pytestmark = pytest.mark.system
 
 
 def api_pid(stack: Stack) -> int:
-    (pid,) = stack.processes("-m app api")
+    (pid,) = stack.api_pids()
     return pid
 
 
@@ -105,7 +105,7 @@ def test_a_rolling_restart_under_load_loses_no_request_and_no_job(own_stack: Sta
             os.kill(stack.pid, signal.SIGHUP)
 
             def restarted(api: int = api, worker: list[int] = worker) -> bool | None:
-                new = stack.processes("-m app api")
+                new = stack.api_pids()
                 one_new_api = len(new) == 1 and new != [api]
                 return (
                     True

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.system
 
 ROOT = Path(__file__).parents[2]
 
-SERVERS = ("-m app serve", "-m app api", "-m workers", "valkey-server", "moto.server")
+SERVERS = ("-m app serve", "valkey-server", "moto.server")
 
 
 def start_time(pid: int) -> str | None:

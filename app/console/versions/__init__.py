@@ -1,1 +1,1 @@
-"""What the pages of models show: an evaluation, a comparison of versions, charts, and the model card."""
+"""What the pages of models show: an evaluation, a comparison of versions, and the model card."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.api.paging import MAX_LIMIT, Page
-from app.console.versions.charts import Curve
+from app.console.charts import Curve
 from app.console.versions.comparison import ComparedVersion
 from app.context import AppContext
 from app.datasets import service as datasets

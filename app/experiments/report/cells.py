@@ -24,6 +24,6 @@ class CellResult:
     examples: Mapping[str, Floats]
 
     def test_measure(self, measure: str) -> float | None:
-        """Returns a measure of the held-out examples, or None if the fold does not have it."""
+        """Return a measure of the held-out examples, or None if the fold does not have it."""
         value: float | None = self.job_result["metrics"]["test"].get(measure)
         return value

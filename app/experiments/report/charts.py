@@ -1,12 +1,14 @@
-"""Draws the charts of a report as SVG elements."""
+"""Draws the charts of a report."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+
 from app.experiments.report.schemas import ExperimentReport, ReportCurve, ReportMeasure, ReportRow
-from app.pages.charts import COLORS, TEXT_COLOR, shorten, svg_figure
+from app.pages.charts import color_of, draw, name_rows, panels, set_steps, set_title, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,15 +17,11 @@ if TYPE_CHECKING:
 NARROW = 4.0
 """Width in inches of a chart that a phone shows with readable text."""
 
-LOG_SCALE_RATIO = 50
-"""The axis of steps is logarithmic if the last step is at least this many times the first."""
 
+def measures_chart(report: ExperimentReport) -> Markup | None:
+    """Draw every measure of every configuration: a dot for each fold, the mean, and its standard deviation.
 
-def measures_chart(report: ExperimentReport) -> str | None:
-    """Draws every measure of every configuration: a dot for each fold, the mean, and its standard deviation.
-
-    Returns:
-        an SVG element, or None if there are no measures yet.
+    None if there are no measures yet.
     """
     rows = [row for row in report.rows if row.test]
     measures = measures_with_values(report)
@@ -32,22 +30,19 @@ def measures_chart(report: ExperimentReport) -> str | None:
     n_columns = min(3, len(measures))
     n_rows = -(-len(measures) // n_columns)
     size = (3.5 * n_columns + 0.8, n_rows * (0.9 + 0.28 * len(rows)))
-    with svg_figure(*size, "measures") as (figure, out):
-        axes = figure.subplots(n_rows, n_columns, sharey=True, squeeze=False)
-        for ax, measure in zip(axes.flat, measures, strict=False):
+    with draw(*size, "measures") as chart:
+        for ax, measure in zip(panels(chart.figure, len(measures), 3, sharey=True), measures, strict=True):
             _draw_measure(ax, rows, measure, f"{measure.name}  {_BETTER[measure.better]}")
-        for ax in axes.flat[len(measures) :]:
-            ax.set_visible(False)
-    return out.getvalue()
+    return chart.svg
 
 
-def measure_chart(report: ExperimentReport, measure: ReportMeasure) -> str:
-    """Draws one measure of every configuration, narrow enough for a phone, without a title."""
+def measure_chart(report: ExperimentReport, measure: ReportMeasure) -> Markup:
+    """Draw one measure of every configuration, narrow enough for a phone, without a title."""
     rows = [row for row in report.rows if row.test]
     label = f"{measure.name} of each configuration"
-    with svg_figure(NARROW, 0.5 + 0.28 * len(rows), f"measure {measure.name}", label=label) as (figure, out):
-        _draw_measure(figure.subplots(), rows, measure, "")
-    return out.getvalue()
+    with draw(NARROW, 0.5 + 0.28 * len(rows), f"measure {measure.name}", label=label) as chart:
+        _draw_measure(chart.figure.subplots(), rows, measure, "")
+    return chart.svg
 
 
 _BETTER = {"higher": "→ better", "lower": "← better"}
@@ -81,49 +76,40 @@ def _draw_measure(ax: Axes, rows: Sequence[ReportRow], measure: ReportMeasure, t
             markersize=7 if summary.best else 5,
             capsize=3,
         )
-    ax.set_title(title, fontsize=10, loc="left", color=TEXT_COLOR)
-    ax.set_yticks(range(len(rows)), [shorten(row.name, 34 if title else 20) for row in rows])
-    ax.set_ylim(len(rows) - 0.5, -0.5)
-    ax.grid(axis="y", visible=False)
-    ax.locator_params(axis="x", nbins=5 if title else 4)
+    set_title(ax, title)
+    name_rows(ax, [row.name for row in rows], 34 if title else 20, n_ticks=5 if title else 4)
 
 
-def curves_chart(report: ExperimentReport, unit: str) -> str:
-    """Draws every measure by step: solid on held-out examples, dashed on training examples.
+def curves_chart(report: ExperimentReport, unit: str) -> Markup:
+    """Draw every measure by step: solid on held-out examples, dashed on training examples.
 
     Configurations without a curve are horizontal dotted lines at their final value.
 
     Args:
         report: the report.
         unit: draws the curves whose steps have this unit.
-
-    Returns:
-        an SVG element.
     """
     measures = curve_measures(report, unit)
     n_columns = min(2, len(measures))
     n_rows = -(-len(measures) // n_columns)
-    with svg_figure(5.6 * n_columns, 3.1 * n_rows + 0.7, f"curves {unit}") as (figure, out):
-        axes = figure.subplots(n_rows, n_columns, squeeze=False)
+    with draw(5.6 * n_columns, 3.1 * n_rows + 0.7, f"curves {unit}") as chart:
         legend: dict[str, Any] = {}
-        for ax, measure in zip(axes.flat, measures, strict=False):
+        for ax, measure in zip(panels(chart.figure, len(measures), 2), measures, strict=True):
             legend |= _draw_curves(ax, report, unit, measure)
-            ax.set_title(measure, fontsize=10, loc="left", color=TEXT_COLOR)
-        for ax in axes.flat[len(measures) :]:
-            ax.set_visible(False)
-        _draw_legend(figure, legend, n_columns)  # more columns of long names would be cut off
-    return out.getvalue()
+            set_title(ax, measure)
+        _draw_legend(chart.figure, legend, n_columns)  # more columns of long names would be cut off
+    return chart.svg
 
 
-def curve_chart(report: ExperimentReport, unit: str, measure: str) -> str:
-    """Draws one measure by step as ``curves_chart``, narrow enough for a phone, without a title."""
+def curve_chart(report: ExperimentReport, unit: str, measure: str) -> Markup:
+    """Draw one measure by step as ``curves_chart``, narrow enough for a phone, without a title."""
     n_lines = 2 * len({curve.configuration for curve in report.curves if curve.unit == unit})
     n_lines += len({row.configuration for row in report.rows} - {c.configuration for c in report.curves})
     height = 2.3 + 0.18 * n_lines
     label = f"{measure} by {unit}"
-    with svg_figure(NARROW, height, f"curve {unit} {measure}", label=label) as (figure, out):
-        _draw_legend(figure, _draw_curves(figure.subplots(), report, unit, measure), 1)
-    return out.getvalue()
+    with draw(NARROW, height, f"curve {unit} {measure}", label=label) as chart:
+        _draw_legend(chart.figure, _draw_curves(chart.figure.subplots(), report, unit, measure), 1)
+    return chart.svg
 
 
 def curve_measures(report: ExperimentReport, unit: str) -> list[str]:
@@ -133,20 +119,11 @@ def curve_measures(report: ExperimentReport, unit: str) -> list[str]:
 
 
 def _draw_legend(figure: Figure, legend: Mapping[str, Any], n_columns: int) -> None:
-    figure.legend(
-        legend.values(),
-        legend.keys(),
-        loc="outside lower center",
-        ncols=n_columns,
-        frameon=False,
-        fontsize=9,
-    )
+    figure.legend(legend.values(), legend.keys(), loc="outside lower center", ncols=n_columns)
 
 
 def _draw_curves(ax: Axes, report: ExperimentReport, unit: str, measure: str) -> dict[str, Any]:
-    """Draws the curves of a measure; returns the lines by their text in the legend."""
-    from matplotlib.ticker import NullFormatter  # noqa: PLC0415
-
+    """Draw the curves of a measure; return the lines by their text in the legend."""
     legend: dict[str, Any] = {}
     curves = [curve for curve in report.curves if curve.unit == unit and curve.measure == measure]
     for curve in curves:
@@ -160,17 +137,12 @@ def _draw_curves(ax: Axes, report: ExperimentReport, unit: str, measure: str) ->
                 linestyle=":",
                 linewidth=1.6,
             )
-    first, last = min(c.steps[0] for c in curves), max(c.steps[-1] for c in curves)
-    if last >= LOG_SCALE_RATIO * first:
-        ax.set_xscale("log")
-        ax.xaxis.set_major_formatter("{x:g}")
-        ax.xaxis.set_minor_formatter(NullFormatter())
-    ax.set_xlabel(unit)
+    set_steps(ax, unit, min(c.steps[0] for c in curves), max(c.steps[-1] for c in curves))
     return legend
 
 
 def _draw_curve(ax: Axes, report: ExperimentReport, curve: ReportCurve) -> dict[str, Any]:
-    """Draws the two lines of a curve; returns them by their text in the legend."""
+    """Draw the two lines of a curve; return them by their text in the legend."""
     name = shorten(report.rows[curve.configuration].name)
     color = color_of(curve.configuration)
     (out_of_folds,) = ax.plot(curve.steps, curve.out_of_folds, color=color, linewidth=1.8)
@@ -183,8 +155,3 @@ def _draw_curve(ax: Axes, report: ExperimentReport, curve: ReportCurve) -> dict[
 def curve_units(report: ExperimentReport) -> list[str]:
     """Return the units of all curves with more than one step, in the order of the configurations."""
     return list(dict.fromkeys(curve.unit for curve in report.curves if len(curve.steps) > 1))
-
-
-def color_of(configuration: int) -> str:
-    """Return the color that a configuration has on the whole page."""
-    return COLORS[configuration % len(COLORS)]

@@ -33,7 +33,7 @@ def describe_split(report: ExperimentReport) -> str:
 
 
 def tested_comparisons(report: ExperimentReport, measure: str) -> list[Comparison]:
-    """Returns the comparisons by a measure that have at least one test."""
+    """Return the comparisons by a measure that have at least one test."""
     return [c for c in report.comparisons if c.measure == measure and c.tests]
 
 

@@ -1,4 +1,4 @@
-"""Renders a report as one self-contained HTML page with inline styles and SVG charts, and without scripts."""
+"""Renders a report as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import json
 from functools import cache
 
 from jinja2 import Template
-from markupsafe import Markup
 
-from app.experiments.report.charts import color_of, curve_units, curves_chart, measures_chart
+from app.experiments.report.charts import curve_units, curves_chart, measures_chart
 from app.experiments.report.formatting import (
     ARROWS,
     describe_split,
@@ -18,6 +17,7 @@ from app.experiments.report.formatting import (
     tested_comparisons,
 )
 from app.experiments.report.schemas import ExperimentReport, ReportRow
+from app.pages.charts import color_of
 from app.pages.rendering import environment
 
 ALPHA = 0.05
@@ -26,15 +26,10 @@ ALPHA = 0.05
 
 def render(report: ExperimentReport) -> str:
     """Render the page."""
-    chart = measures_chart(report)
     return _template().render(
         report=report,
-        # The charts are safe: matplotlib escapes text, and colors and sizes do not come from users.
-        measures_chart=None if chart is None else Markup(chart),  # noqa: S704
-        curves_charts=[
-            (unit, Markup(curves_chart(report, unit)))  # noqa: S704
-            for unit in curve_units(report)
-        ],
+        measures_chart=measures_chart(report),
+        curves_charts=[(unit, curves_chart(report, unit)) for unit in curve_units(report)],
         alpha=ALPHA,
     )
 

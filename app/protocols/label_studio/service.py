@@ -28,11 +28,11 @@ from app.routing.decision_content import predicted_labels_of
 from app.routing.message_router import MessageRouter
 from app.routing.schemas import Feedback
 from app.serving import prediction
-from app.serving.catalog import Catalog, ServedVersion
 from app.serving.instances import to_documents
 from app.serving.loaded_models import LoadedModels
 from app.serving.loaded_version import LoadedVersion
 from app.serving.snapshot import version_references
+from app.serving.state import Catalog, ServedVersion
 from app.serving.version_loading import load_version
 from app.settings import Settings
 from app.threads import REQUESTS

@@ -15,8 +15,8 @@ from pydantic_core import to_json
 
 from app.errors import Invalid
 from app.protocols.open_inference.schemas import InferenceRequest, MetadataTensor
-from app.serving.catalog import ServedVersion
 from app.serving.loaded_version import LoadedVersion
+from app.serving.state import ServedVersion
 from models.arrays import Floats
 from models.pipeline import Pipeline, Ranking
 
@@ -187,7 +187,8 @@ def _to_binary(elements: Sequence[bytes] | Floats) -> bytes:
 
 
 def _label_sets(loaded: LoadedVersion, ranking: Ranking) -> list[bytes]:
-    return [loaded.encoder.label_set(labels) for labels in ranking.label_sets]
+    names = loaded.pipeline.labels_
+    return [to_json([names[label] for label in labels]) for labels in ranking.label_sets]
 
 
 def _ranked_labels(loaded: LoadedVersion, ranking: Ranking) -> list[bytes]:

@@ -19,10 +19,10 @@ from app.protocols.open_inference.outputs import (
 from app.protocols.open_inference.schemas import InferenceRequest, ModelMetadata
 from app.protocols.open_inference.tensors import Tensor
 from app.serving import prediction
-from app.serving.catalog import Catalog, ServedVersion
 from app.serving.instances import find_unknown_features
 from app.serving.loaded_models import LoadedModels
 from app.serving.loaded_version import LoadedVersion
+from app.serving.state import Catalog, ServedVersion
 from app.settings import Settings
 from models.data.examples import FeatureRows
 from models.pipeline import Pipeline, Ranking

@@ -8,9 +8,8 @@ from typing import Annotated, Literal
 from fastapi import Query, Request, Response
 
 from app.api.base_route import Context, ReadScope, resource, responses
-from app.api.negotiation import negotiate
 from app.api.schemas import RouterName, TimeParameter
-from app.pages.rendering import CONTENT_SECURITY_POLICY
+from app.pages.report import choose_format, text_response
 from app.routing.report import service
 from app.routing.report.schemas import ReportBy, RouterReport
 from app.threads import REQUESTS
@@ -50,9 +49,7 @@ async def get_report(
     Quality and calibration are measured on messages with feedback. The report is JSON, or one self-contained
     HTML page with charts if `Accept` prefers `text/html`. A window has at most 400 days.
     """
-    response.headers["Vary"] = "Accept"  # a cache must not return one format to a client that prefers another
-    if negotiate(request.headers.get("accept", ""), MEDIA_TYPES) == "json":
+    if choose_format(request, response, MEDIA_TYPES) == "json":
         return await REQUESTS.run(service.get, ctx.db, name, by, begin, to)
     page = await REQUESTS.run(service.get_html, ctx.db, name, by, begin, to)
-    headers = {"Content-Security-Policy": CONTENT_SECURITY_POLICY, "Vary": "Accept"}
-    return Response(page, media_type="text/html; charset=utf-8", headers=headers)
+    return text_response(page, MEDIA_TYPES["html"])

@@ -1,11 +1,12 @@
-"""Draws the charts of a router's report as SVG elements, narrow enough for a phone."""
+"""Draws the charts of a router's report, narrow enough for a phone."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from app.pages.charts import COLORS, TEXT_COLOR, shorten, svg_figure
+from markupsafe import Markup
+
+from app.pages.charts import COLORS, SHARES, draw, name_rows, reliability_diagram
 from app.routing.report.schemas import (
     Calibration,
     DriftBin,
@@ -16,9 +17,6 @@ from app.routing.report.schemas import (
     Share,
 )
 from app.routing.schemas import Disposition
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 WIDTH = 4.5
 """Width of a chart in inches."""
@@ -33,14 +31,14 @@ DISPOSITION_COLORS: dict[Disposition, str] = {
 }
 
 
-def volume_chart(report: RouterReport) -> str | None:
+def volume_chart(report: RouterReport) -> Markup | None:
     """Draw the number of messages of each group by disposition; None if there are none."""
     groups = _with_messages(report)
     if not groups:
         return None
     label = f"Messages by {report.by} and disposition"
-    with svg_figure(WIDTH, 1.0 + 0.28 * len(groups), "volume", label=label) as (figure, out):
-        ax = figure.subplots()
+    with draw(WIDTH, 1.0 + 0.28 * len(groups), "volume", label=label) as chart:
+        ax = chart.figure.subplots()
         left = [0] * len(groups)
         for disposition, color in DISPOSITION_COLORS.items():
             counts = [
@@ -50,13 +48,13 @@ def volume_chart(report: RouterReport) -> str | None:
             if any(counts):
                 ax.barh(range(len(groups)), counts, left=left, color=color, label=disposition, height=0.7)
             left = [total + count for total, count in zip(left, counts, strict=True)]
-        _rows(ax, [group.name for group in groups])
+        name_rows(ax, [group.name for group in groups])
         ax.set_xlabel("messages")
-        figure.legend(loc="outside upper left", ncols=3, frameon=False, fontsize=9)
-    return out.getvalue()
+        chart.figure.legend(loc="outside upper left", ncols=3)
+    return chart.svg
 
 
-def quality_chart(report: RouterReport) -> str | None:
+def quality_chart(report: RouterReport) -> Markup | None:
     """Draw F1 of departments, or set accuracy of other groups, with intervals; None without feedback."""
     of_departments = report.by == "department"
     rows = [(group.name, quality_of(group, of_departments=of_departments)) for group in _shown(report)]
@@ -72,7 +70,7 @@ def quality_of(group: ReportGroup, *, of_departments: bool) -> Estimate | Share 
     return group.quality[0].f1 if of_departments else group.quality[0].set_accuracy
 
 
-def shadows_chart(shadows: Sequence[ShadowAgreement]) -> str | None:
+def shadows_chart(shadows: Sequence[ShadowAgreement]) -> Markup | None:
     """Draw the agreement of each shadow version with each version; None without shadows."""
     if not shadows:
         return None
@@ -85,58 +83,53 @@ def shadow_name(item: ShadowAgreement) -> str:
     return f"{item.model or '?'} {item.version or '?'} and shadow {item.shadow}"
 
 
-def _intervals_chart(values: Sequence[tuple[str, Estimate | Share]], label: str, axis: str, salt: str) -> str:
-    with svg_figure(WIDTH, 0.8 + 0.28 * len(values), salt, label=label) as (figure, out):
-        ax = figure.subplots()
+def _intervals_chart(
+    values: Sequence[tuple[str, Estimate | Share]], label: str, axis: str, salt: str
+) -> Markup:
+    with draw(WIDTH, 0.8 + 0.28 * len(values), salt, label=label) as chart:
+        ax = chart.figure.subplots()
         for row, (_, value) in enumerate(values):
             point = value.share if isinstance(value, Share) else value.value
             ax.errorbar(
                 point,
                 row,
-                xerr=[[max(0.0, point - value.low)], [max(0.0, value.high - point)]],
+                xerr=_errors(point, value),
                 fmt="o",
                 color=COLORS[0],
                 capsize=3,
             )
-        _rows(ax, [name for name, _ in values])
-        ax.set_xlim(-0.02, 1.02)
+        name_rows(ax, [name for name, _ in values])
+        ax.set_xlim(*SHARES)
         ax.set_xlabel(axis)
-    return out.getvalue()
+    return chart.svg
 
 
-def calibration_chart(calibration: Calibration) -> str:
+def calibration_chart(calibration: Calibration) -> Markup:
     """Draw a reliability diagram: the observed share by the predicted probability."""
     label = "Reliability diagram: observed share by predicted probability"
-    with svg_figure(WIDTH, 3.6, "calibration", label=label) as (figure, out):
-        ax = figure.subplots()
-        ax.plot([0, 1], [0, 1], color="#8a8f98", linewidth=1, linestyle="--")
+    with draw(WIDTH, 3.6, "calibration", label=label) as chart:
+        ax = reliability_diagram(chart.figure)
         for item in calibration.bins:
             observed = item.observed
             ax.errorbar(
                 item.mean_probability,
                 observed.share,
-                yerr=[
-                    [max(0.0, observed.share - observed.low)],
-                    [max(0.0, observed.high - observed.share)],
-                ],
+                yerr=_errors(observed.share, observed),
                 fmt="o",
                 color=COLORS[0],
                 capsize=3,
             )
-        ax.set(
-            xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel="predicted probability", ylabel="observed share"
-        )
-    return out.getvalue()
+    return chart.svg
 
 
-def shares_chart(bins: Sequence[DriftBin], label: str, salt: str) -> str:
+def shares_chart(bins: Sequence[DriftBin], label: str, salt: str) -> Markup:
     """Draw recent shares beside expected ones; of many, those with the largest difference."""
     shown = list(bins)
     if len(shown) > MAX_ROWS:
         largest = sorted(shown, key=lambda item: -abs(item.share - item.expected_share))[:MAX_ROWS]
         shown = [item for item in shown if item in largest]
-    with svg_figure(WIDTH, 1.0 + 0.34 * len(shown), salt, label=label) as (figure, out):
-        ax = figure.subplots()
+    with draw(WIDTH, 1.0 + 0.34 * len(shown), salt, label=label) as chart:
+        ax = chart.figure.subplots()
         rows = range(len(shown))
         ax.barh(
             [row - 0.19 for row in rows],
@@ -152,20 +145,20 @@ def shares_chart(bins: Sequence[DriftBin], label: str, salt: str) -> str:
             color="#b8bdc4",
             label="expected from the training",
         )
-        _rows(ax, [item.name for item in shown])
+        name_rows(ax, [item.name for item in shown])
         ax.set_xlabel("share")
-        figure.legend(loc="outside upper left", ncols=2, frameon=False, fontsize=9)
-    return out.getvalue()
+        chart.figure.legend(loc="outside upper left", ncols=2)
+    return chart.svg
 
 
-def drift_chart(report: RouterReport) -> str | None:
+def drift_chart(report: RouterReport) -> Markup | None:
     """Draw the stability indices of each week; None for other groups, and without drift."""
     groups = [group for group in report.groups if group.drift is not None]
     if report.by != "week" or len(groups) < 2:
         return None
     label = "Population stability index by week"
-    with svg_figure(WIDTH, 3.0, "drift", label=label) as (figure, out):
-        ax = figure.subplots()
+    with draw(WIDTH, 3.0, "drift", label=label) as chart:
+        ax = chart.figure.subplots()
         positions = range(len(groups))
         for name, color in (
             ("labels", COLORS[0]),
@@ -191,8 +184,8 @@ def drift_chart(report: RouterReport) -> str | None:
         )
         ax.set_ylim(bottom=0)
         ax.set_ylabel("stability index")
-        figure.legend(loc="outside upper left", ncols=3, frameon=False, fontsize=9)
-    return out.getvalue()
+        chart.figure.legend(loc="outside upper left", ncols=3)
+    return chart.svg
 
 
 def _shown(report: RouterReport) -> list[ReportGroup]:
@@ -204,9 +197,5 @@ def _with_messages(report: RouterReport) -> list[ReportGroup]:
     return groups[-MAX_ROWS:] if report.by == "week" else groups[:MAX_ROWS]
 
 
-def _rows(ax: Axes, names: Sequence[str]) -> None:
-    ax.set_yticks(range(len(names)), [shorten(name, 24) for name in names])
-    ax.set_ylim(len(names) - 0.5, -0.5)
-    ax.grid(axis="y", visible=False)
-    ax.locator_params(axis="x", nbins=5)
-    ax.tick_params(colors=TEXT_COLOR)
+def _errors(point: float, interval: Estimate | Share) -> list[list[float]]:
+    return [[max(0.0, point - interval.low)], [max(0.0, interval.high - point)]]

@@ -19,7 +19,7 @@ class DecisionCount:
     Attributes:
         week: number of the week in the window, from 0.
         version: the version that decided.
-        disposition: what became of the messages.
+        disposition: outcome of the messages.
         right: whether the feedback has exactly the predicted labels; None without feedback.
         probability_bin: bin of ``set_probability``, from 0 to 99; None without one.
         probability_sum: sum of ``set_probability``.
@@ -79,7 +79,7 @@ class FeedbackFact:
     Attributes:
         week: number of the week in the window, from 0.
         version: the version that decided.
-        disposition: what became of the message.
+        disposition: outcome of the message.
         predicted: the predicted labels, each with its probability if the version is calibrated.
         correct: the correct labels.
     """

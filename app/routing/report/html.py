@@ -45,24 +45,17 @@ def _render(template: str, report: RouterReport) -> str:
             max_rows=MAX_ROWS,
             drifts=drifts,
             drift_charts={
-                key: _safe(charts.shares_chart(value.bins, title, key))
-                for key, title, value in drifts
-                if value.bins
+                key: charts.shares_chart(value.bins, title, key) for key, title, value in drifts if value.bins
             },
-            volume_chart=_safe(charts.volume_chart(report)),
-            quality_chart=_safe(charts.quality_chart(report)),
+            volume_chart=charts.volume_chart(report),
+            quality_chart=charts.quality_chart(report),
             calibration_chart=(
-                None if total.calibration is None else _safe(charts.calibration_chart(total.calibration))
+                None if total.calibration is None else charts.calibration_chart(total.calibration)
             ),
-            drift_chart=_safe(charts.drift_chart(report)),
-            shadows_chart=_safe(charts.shadows_chart(total.shadows)),
+            drift_chart=charts.drift_chart(report),
+            shadows_chart=charts.shadows_chart(total.shadows),
         )
     )
-
-
-def _safe(chart: str | None) -> Markup | None:
-    # The charts are safe: matplotlib escapes text, and colors and sizes do not come from users.
-    return None if chart is None else Markup(chart)  # noqa: S704
 
 
 @cache

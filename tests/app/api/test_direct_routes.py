@@ -18,7 +18,7 @@ from waiting import LIMIT_SECONDS
 from app.api.direct_routes import DirectRoutes
 from app.keys import service as keys
 from app.keys.schemas import ApiKeyCreate
-from app.serving import costs, prediction
+from app.serving import latency_estimate, prediction
 from app.serving.schemas import PredictResponse
 from app.threads import PREDICTIONS
 from models.pipeline import Pipeline
@@ -360,7 +360,9 @@ def test_large_requests_do_not_delay_a_small_one(
         return rank(self, documents, **options)
 
     monkeypatch.setattr(Pipeline, "rank", rank_or_wait)
-    monkeypatch.setattr(costs.CostEstimate, "is_small", lambda _self, n_instances, _n_bytes: n_instances == 1)
+    monkeypatch.setattr(
+        latency_estimate.CostEstimate, "is_small", lambda _self, n_instances, _n_bytes: n_instances == 1
+    )
     large = {"instances": [{"text": "my invoice is wrong"}] * 50}
     waiting = [client.start("POST", PREDICT, json=large) for _ in range(PREDICTIONS.size + 50)]
     for _ in range(PREDICTIONS.size):
@@ -388,7 +390,7 @@ def test_a_prediction_that_takes_long_leaves_the_event_loop(
 
     monkeypatch.setattr(prediction, "_predict", note_thread)
     for seconds in (0.0, LIMIT_SECONDS):
-        monkeypatch.setattr(costs, "LOOP_SECONDS", seconds)
+        monkeypatch.setattr(latency_estimate, "LOOP_SECONDS", seconds)
         client.call("POST", PREDICT, 200, json=GOOD)
 
     async def loop_thread() -> threading.Thread:

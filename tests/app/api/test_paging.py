@@ -19,10 +19,11 @@ from app.api.paging import (
     MAX_LIMIT,
     Page,
     PageQuery,
-    by_name,
+    ascending,
     cut,
     encode_cursor,
     newest_first,
+    positions,
 )
 from app.db import tables
 from app.db.session import Database
@@ -35,7 +36,7 @@ NAMES = ["A", "B-1", "B_1", "Z", "a", "a1", "b", "helpdesk", "helpdesk-2", "help
 
 
 def models_by_name(session: Session, page: Page) -> tuple[Sequence[Any], str | None]:
-    rows, cursor = by_name(session, select(tables.Model), tables.Model.name, page)
+    rows, cursor = ascending(session, select(tables.Model), tables.Model.name, page)
     return [row.name for row in rows], cursor
 
 
@@ -204,3 +205,39 @@ def test_cut_returns_a_cursor_only_if_a_row_follows(n: int, more: bool) -> None:
     rows, cursor = cut(list(range(n)), Page(3, None), lambda row: row)
     assert list(rows) == list(range(min(n, 3)))
     assert cursor == (encode_cursor(2) if more else None)
+
+
+@pytest.mark.parametrize(("after", "expected", "next_position"), [(None, range(3), 2), ("2", range(3, 6), 5)])
+def test_positions_of_a_list_that_goes_on(after: str | None, expected: range, next_position: int) -> None:
+    assert positions(Page(3, after), 7) == (expected, encode_cursor(next_position))
+
+
+@pytest.mark.parametrize(("after", "n"), [("5", 1), ("6", 0), ("9" * 18, 0)])
+def test_the_last_positions_of_a_list_have_no_cursor(after: str, n: int) -> None:
+    shown, cursor = positions(Page(3, after), 7)
+    assert (len(shown), cursor) == (n, None)
+
+
+def test_numbers_are_in_the_order_of_numbers(database: Database) -> None:
+    create_models(database, "helpdesk")
+    with database.write() as tx:
+        tx.session.add_all(
+            tables.AliasChange(
+                model="helpdesk", alias="live", revision=revision, reason="request", changed_at=tx.now
+            )
+            for revision in range(1, 13)
+        )
+    column = tables.AliasChange.revision
+
+    def descending(session: Session, page: Page) -> tuple[Sequence[Any], str | None]:
+        rows, cursor = newest_first(session, select(tables.AliasChange), column, page)
+        return [row.revision for row in rows], cursor
+
+    def rising(session: Session, page: Page) -> tuple[Sequence[Any], str | None]:
+        rows, cursor = ascending(session, select(tables.AliasChange), column, page)
+        return [row.revision for row in rows], cursor
+
+    assert list(chain(*pages(database, descending, 5))) == [*range(12, 0, -1)]
+    assert list(chain(*pages(database, rising, 5))) == [*range(1, 13)]
+    with database.read() as session, pytest.raises(Invalid):
+        rising(session, Page(5, "live"))

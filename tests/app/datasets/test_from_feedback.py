@@ -111,7 +111,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory, migrated_sqlite: Path) -> 
 def desk(trained: InProcessApi, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Desk:
     """A router for one test."""
     desk = Desk(trained, request.node.name[:60])
-    monkeypatch.setitem(job_kinds.KINDS, "ingest", Ingestion(desk.read))
+    monkeypatch.setitem(job_kinds.WORK, "ingest", Ingestion(desk.read))
     return desk
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import in_process
 import pytest
+from new_decisions import decision
 from overlap import overlap
 from sqlalchemy import func, select
 
@@ -37,8 +38,9 @@ from app.registry import service as registry
 from app.registry.publishing import NewVersion
 from app.registry.schemas import AliasPut
 from app.routing import service as routing
+from app.routing.decision_rows import DecisionRow
+from app.routing.decision_writer import DecisionWriter
 from app.routing.schemas import RouterPut
-from app.serving.decision_writer import DecisionRow, DecisionWriter
 from app.storage import StoredFile
 from app.training import service as training
 from app.training.schemas import TrainingJobCreate
@@ -357,7 +359,7 @@ def write_decision(content: str) -> Request:
         writer = DecisionWriter(db, 10)
         writer.start()
         try:
-            row = DecisionRow(new_id("dec"), "rtr_1", "desk", "k", json.dumps({"from": content}))
+            row = DecisionRow(decision(), "rtr_1", "k", json.dumps({"from": content}))
             return await writer.write(row)
         finally:
             await writer.stop()
@@ -368,7 +370,7 @@ def write_decision(content: str) -> Request:
 def test_the_same_message_twice_at_once_has_one_decision(
     ctx: AppContext, overlapping: Callable[..., tuple[Any, Any]]
 ) -> None:
-    assert overlapping(insert_decision("one"), write_decision("two")) == (None, ({"from": "one"}, False))
+    assert overlapping(insert_decision("one"), write_decision("two")) == (None, {"from": "one"})
     with ctx.db.read() as session:
         assert list(session.scalars(select(tables.Decision.response))) == [{"from": "one"}]
 
@@ -378,6 +380,6 @@ def test_a_message_whose_first_decision_was_rolled_back_has_the_second_one(
 ) -> None:
     failing = insert_decision("one", fails=True)
     first, second = overlapping(failing, write_decision("two"), hold="INSERT INTO decisions")
-    assert (first, second) == ("conflict", (None, True))
+    assert (first, second) == ("conflict", None)
     with ctx.db.read() as session:
         assert list(session.scalars(select(tables.Decision.response))) == [{"from": "two"}]

@@ -17,12 +17,12 @@ import in_process
 import numpy as np
 import pytest
 import safetensors.numpy
+from fastapi import Request, Response
 from markdown_it import MarkdownIt
 from sqlalchemy import select
 from stack import departments
 
 from app.api.errors import NotAcceptable
-from app.api.negotiation import negotiate
 from app.context import AppContext
 from app.db import tables
 from app.db.session import Database
@@ -34,8 +34,9 @@ from app.experiments.report import html, markdown
 from app.experiments.report import service as reports
 from app.experiments.report.build import build_report
 from app.experiments.report.formatting import find_test
-from app.experiments.report.schemas import ExperimentReport, FailedCell
+from app.experiments.report.schemas import ExperimentReport, FailedCell, ReportFormat
 from app.experiments.schemas import ExperimentCreate
+from app.pages.report import choose_format, negotiate
 from models.measures.significance import holm, paired_wald, wilcoxon_signed_rank
 
 MARKUP = """<script>alert('1')</script> & "$x_1$" | *b* =1"""
@@ -357,6 +358,15 @@ def test_curves_are_means_over_folds(report: ExperimentReport) -> None:
 )
 def test_the_format_is_the_one_that_the_client_prefers(accept: str, form: str) -> None:
     assert negotiate(accept, MEDIA_TYPES) == form
+
+
+def test_a_cache_keeps_the_formats_of_a_report_apart() -> None:
+    request = Request({"type": "http", "headers": [(b"accept", b"text/csv")]})
+    requested: list[ReportFormat | None] = [None, "json"]
+    for form in requested:
+        response = Response()
+        assert choose_format(request, response, MEDIA_TYPES, form) == (form or "csv")
+        assert response.headers["vary"] == "Accept"
 
 
 @pytest.mark.parametrize("accept", ["image/png", "text/html;q=0", "application/json;q=x"])

@@ -273,7 +273,7 @@ def test_a_running_cell_stops_at_its_next_round_and_ends_the_experiment(ctx: App
     assert waiting.state == "running"
     assert (waiting.counts.running, waiting.counts.cancelled) == (1, 8)
     with pytest.raises(Exception, match=claim.job_id):
-        job_kinds.KINDS["cell"].run(ctx, claim, ProgressReporter(ctx.db, claim))
+        job_kinds.WORK["cell"].run(ctx, claim, ProgressReporter(ctx.db, claim))
     job_kinds.cancel(ctx, claim)
     assert current(ctx, experiment).state == "cancelled"
 
@@ -311,7 +311,7 @@ def test_a_cell_that_lost_its_worker_is_run_again_and_counted_once(ctx: AppConte
     assert in_process.work(ctx, 1) == ["cell"]
     # The first worker is still alive, but its claim has been lost.
     with pytest.raises(queue.LostClaimError):
-        job_kinds.KINDS["cell"].run(ctx, dead, ProgressReporter(ctx.db, dead))
+        job_kinds.WORK["cell"].run(ctx, dead, ProgressReporter(ctx.db, dead))
     in_process.work(ctx)
     ended = current(ctx, experiment)
     assert (ended.state, ended.counts.succeeded) == ("succeeded", 3)

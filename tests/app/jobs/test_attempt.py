@@ -182,7 +182,7 @@ class FakeWork:
 @pytest.fixture
 def fake_work(monkeypatch: pytest.MonkeyPatch) -> FakeWork:
     fake_work = FakeWork()
-    monkeypatch.setitem(job_kinds.KINDS, "train", fake_work)
+    monkeypatch.setitem(job_kinds.WORK, "train", fake_work)
     monkeypatch.setattr(stopping, "_worker", mmap.mmap(-1, 1))
     return fake_work
 

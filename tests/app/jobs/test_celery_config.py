@@ -5,14 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from celery.app.defaults import DEFAULTS
 
 from app.jobs.celery_config import celery_config
-from app.jobs.queue import QUEUE_OF
+from app.jobs.kinds import KINDS, QUEUE_OF, Kind
 from app.settings import Settings
-from workers.job_kinds import KINDS
+from workers.job_kinds import WORK
 
 BROKERS = ("redis://127.0.0.1/0", "amqp://127.0.0.1//")
 
@@ -35,7 +36,7 @@ def test_queues_are_classic_and_every_kind_has_one(url: str) -> None:
     conf = celery_config(Settings(broker_url=url))
     queues = {queue.name: queue for queue in conf["task_queues"]}
     assert {queue.queue_arguments for queue in queues.values()} == {None}
-    assert set(KINDS) == set(QUEUE_OF)
+    assert set(WORK) == set(KINDS) == set(get_args(Kind))
     routes = {name: route["queue"] for name, route in conf["task_routes"].items()}
     assert routes == {f"covey.{kind}": queue for kind, queue in QUEUE_OF.items()}
     assert set(routes.values()) == set(queues)

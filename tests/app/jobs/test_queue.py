@@ -20,6 +20,7 @@ from app.db.session import DATABASE_UNAVAILABLE, Database, Transaction
 from app.db.tables import Job
 from app.jobs import handing_out, queue
 from app.jobs.handing_out import Task, hand_out, mark_sent, perhaps_lost
+from app.jobs.kinds import Kind
 from app.jobs.queue import Claim, LostClaimError
 from app.training import service as training
 from workers import job_kinds
@@ -218,7 +219,7 @@ def test_a_look_for_jobs_to_hand_out_does_not_wait_for_a_writer(database: Databa
 
 
 def test_jobs_are_claimed_by_kind_and_the_oldest_first_within_a_kind(database: Database) -> None:
-    kinds: list[queue.Kind] = ["cell", "train", "evaluate", "experiment", "ingest"] * 2
+    kinds: list[Kind] = ["cell", "train", "evaluate", "experiment", "ingest"] * 2
     ids = [rows.queued(database, kind=kind) for kind in kinds]
     cells, trains, evaluations, experiments, ingestions = (ids[n::5] for n in range(5))
     assert [claim_next(database) for _ in ids] == [

@@ -25,6 +25,7 @@ from sqlalchemy import delete
 from app.context import AppContext
 from app.db import tables
 from app.jobs import queue
+from app.jobs.kinds import Kind
 from app.jobs.queue import Claim, LostClaimError
 from workers import job_kinds
 
@@ -38,7 +39,7 @@ class Expected:
 
     due_at: datetime
     created_at: datetime
-    kind: queue.Kind = "train"
+    kind: Kind = "train"
     priority: int = 0
     key_id: str | None = None
     state: str = "queued"
@@ -99,7 +100,7 @@ class QueueMachine(RuleBasedStateMachine):
         priority=st.sampled_from([0, 0, -1, 1]),
         key_id=st.sampled_from([None, "key_1", "key_2"]),
     )
-    def enqueue(self, kind: queue.Kind, priority: int, key_id: str | None) -> str:
+    def enqueue(self, kind: Kind, priority: int, key_id: str | None) -> str:
         job_id = rows.queued(self.ctx.db, kind=kind, priority=priority, key_id=key_id)
         now = self.clock.now
         self.expected[job_id] = Expected(now, now, kind, priority, key_id)

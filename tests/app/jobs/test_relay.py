@@ -17,7 +17,7 @@ from waiting import LIMIT_SECONDS, wait_for
 
 from app.context import AppContext
 from app.db.session import DATABASE_UNAVAILABLE, Database
-from app.jobs.queue import Kind
+from app.jobs.kinds import Kind
 from app.jobs.relay import Relay, RelayThread
 from app.settings import Settings
 

@@ -19,7 +19,7 @@ from app.keys import service
 from app.keys.authenticator import KeyAuthenticator
 from app.keys.last_used import LastUsed
 from app.keys.schemas import ApiKeyCreate, ApiKeyCreated, ApiKeyRotate
-from app.serving.catalog_reading import read_snapshot
+from app.serving.queries import read_snapshot
 
 NOW = datetime.now(UTC)
 

@@ -23,8 +23,8 @@ def key(database: Database) -> str:
 
 def enqueue(database: Database, key: str | None, max_jobs: int) -> str:
     with database.write() as tx:
-        job = queue.enqueue(tx, "train", {})
-        limits.assign_to_key(tx, job, key, max_jobs)
+        job = queue.enqueue(tx, "train", {}, key_id=key)
+        limits.check_job_limit(tx, key, max_jobs)
         return job.id
 
 

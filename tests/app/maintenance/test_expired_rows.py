@@ -14,12 +14,17 @@ from sqlalchemy import event, func, select
 from app.context import AppContext
 from app.db import tables
 from app.ids import first_id
-from app.maintenance import expired_rows, retention
+from app.maintenance import retention
 
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expired_rows, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(retention, "PAUSE_SECONDS", 0.0)
+
+
+def set_batch_size(monkeypatch: pytest.MonkeyPatch, n_rows: int) -> None:
+    rules = [replace(rule, batch_size=n_rows) for rule in retention.RULES]
+    monkeypatch.setattr(retention, "RULES", rules)
 
 
 def with_settings(ctx: AppContext, **changes: Any) -> AppContext:
@@ -155,8 +160,8 @@ def test_a_worker_that_holds_a_lease_is_kept(ctx: AppContext, clock: Any) -> Non
 def test_a_finished_job_expires_with_its_events_and_its_curve(
     ctx: AppContext, clock: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(expired_rows, "BATCH_SIZE", 7)
-    monkeypatch.setattr(expired_rows, "JOBS_AT_ONCE", 2)
+    monkeypatch.setattr(retention, "BATCH_SIZE", 7)
+    set_batch_size(monkeypatch, 2)
     for letter in "abcde":
         row = job(letter * 6, clock.now)
         points = [tables.CurvePoint(job_id=row.id, step=step, measures={}) for step in range(1, 11)]
@@ -233,8 +238,8 @@ def test_a_running_experiment_never_expires(ctx: AppContext, clock: Any) -> None
 def test_rows_are_deleted_in_small_transactions_and_a_pass_is_bounded(
     ctx: AppContext, clock: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(expired_rows, "BATCH_SIZE", 10)
-    monkeypatch.setattr(expired_rows, "MAX_BATCHES", 4)
+    set_batch_size(monkeypatch, 10)
+    monkeypatch.setattr(retention, "MAX_BATCHES", 4)
     insert(ctx, *(decision(clock.now, n) for n in range(65)))
     insert(ctx, decision(clock.now + timedelta(days=300)))
     clock.advance(timedelta(days=366).total_seconds())
@@ -255,7 +260,7 @@ def test_rows_are_deleted_in_small_transactions_and_a_pass_is_bounded(
 def test_several_workers_delete_expired_rows_at_the_same_time(
     ctx: AppContext, clock: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(expired_rows, "BATCH_SIZE", 10)
+    set_batch_size(monkeypatch, 10)
     insert(
         ctx, *(decision(clock.now, n) for n in range(200)), *(job(f"{n:06d}", clock.now) for n in range(60))
     )

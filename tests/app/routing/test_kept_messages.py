@@ -122,7 +122,7 @@ def test_a_router_keeps_the_messages_that_its_setting_names(
         ("review", False, True),
         ("fallback", False, True),
     ):
-        assert kept_messages.is_kept("review", {"disposition": disposition, "sampled": sampled}) is kept
+        assert kept_messages.is_kept("review", decision(disposition=disposition, sampled=sampled)) is kept
     for fields in ({"keep_messages": "some"}, {"keep_days": 0}):
         body = {"model": "m", "fallback": "front@example.org", **fields}
         problem_of(desk.send("PUT", "/v1/routers/desk", json=body), 422, "invalid_request")

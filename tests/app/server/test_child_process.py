@@ -9,11 +9,13 @@ import sys
 from collections.abc import Callable, Iterator
 
 import pytest
+from stack import name_of
 from waiting import wait_for
 
 from app.server import child_process
 from app.server.api_processes import ApiProcesses
 from app.server.child_process import ChildProcess, replace
+from app.server.program import Program
 from app.settings import Settings
 
 PROGRAM = """
@@ -27,13 +29,20 @@ signal.pause()
 
 READY = "os.write(int(options['--ready-fd']), b'x'); os.close(int(options['--ready-fd']))"
 
+DEAF = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n{PROGRAM.format(ready=READY)}"
+"""A child that does not stop."""
+
+
+def program(ready: str) -> Program:
+    return Program((sys.executable, "-c", PROGRAM.format(ready=ready)))
+
 
 @pytest.fixture
 def api() -> Iterator[ApiProcesses]:
     """Two children, which the test starts."""
     with socket.socket() as listener, ApiProcesses(Settings(processes=2), listener) as api:
         for child in api.children:
-            child.command = [sys.executable, "-c", PROGRAM.format(ready=READY)]
+            child.program = program(READY)
         yield api
         for child in api.children:
             child.stop()
@@ -49,9 +58,9 @@ def restart(children: list[ChildProcess]) -> Callable[[], bool]:
 
 
 def kill(child: ChildProcess) -> None:
-    assert child.process is not None
-    os.kill(child.process.pid, signal.SIGKILL)
-    child.process.wait()
+    assert child.pid is not None
+    os.kill(child.pid, signal.SIGKILL)
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
 
 
 def numbers(api: ApiProcesses) -> list[int | None]:
@@ -62,11 +71,12 @@ def test_a_dead_process_is_restarted_with_its_number(api: ApiProcesses) -> None:
     supervise = restart(api.children)
     supervise()
     assert numbers(api) == [0, 1]
+    killed = api.children[0].pid
     kill(api.children[0])
 
     def restarted() -> bool | None:
         supervise()
-        return True if api.children[0].process is not None else None
+        return True if api.children[0].pid not in (None, killed) else None
 
     wait_for(restarted, what="the restart")
     assert numbers(api) == [0, 1]
@@ -75,10 +85,10 @@ def test_a_dead_process_is_restarted_with_its_number(api: ApiProcesses) -> None:
 def test_processes_that_run_at_the_same_time_have_different_numbers(api: ApiProcesses) -> None:
     supervise = restart(api.children)
     supervise()
-    old = api.children[0].process
+    old = api.children[0].pid
     replace(api.children[0], supervise)
     assert old is not None
-    assert old.poll() is not None
+    assert name_of(old) == ""
     assert numbers(api) == [2, 1]
     replace(api.children[1], supervise)
     assert numbers(api) == [2, 0]
@@ -87,10 +97,10 @@ def test_processes_that_run_at_the_same_time_have_different_numbers(api: ApiProc
 def test_a_process_that_does_not_become_ready_replaces_nothing(api: ApiProcesses) -> None:
     supervise = restart(api.children)
     supervise()
-    old = api.children[0].process
-    api.children[0].command = [sys.executable, "-c", PROGRAM.format(ready="sys.exit(1)")]
+    old = api.children[0].pid
+    api.children[0].program = program("sys.exit(1)")
     replace(api.children[0], supervise)
-    assert api.children[0].process is old
+    assert api.children[0].pid == old
     assert numbers(api) == [0, 1]
     assert api.take() == 2
 
@@ -98,14 +108,13 @@ def test_a_process_that_does_not_become_ready_replaces_nothing(api: ApiProcesses
 def test_a_process_that_does_not_stop_is_killed(api: ApiProcesses, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child_process, "STOP_SECONDS", 0.0)
     child = api.children[0]
-    handler = signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    try:
-        child.restart_if_dead()  # it inherits that the signal is ignored
-    finally:
-        signal.signal(signal.SIGTERM, handler)
-    process = child.process
+    child.program = Program((sys.executable, "-c", DEAF))
+    ready, child_ready = os.pipe()
+    child.restart_if_dead(["--ready-fd", str(child_ready)], [child_ready])
+    os.close(child_ready)
+    os.read(ready, 1)
+    os.close(ready)
     child.stop()
-    assert process is not None
-    assert process.returncode == -signal.SIGKILL
-    assert child.process is None
+    assert child.status == -signal.SIGKILL
+    assert child.pid is None
     assert api.take() == 0

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 from small_models import ALGORITHMS, fitted
 
+from app.api.structs import to_json
 from app.serving import loaded_version
-from app.serving.costs import CostEstimate
+from app.serving.latency_estimate import CostEstimate
+from app.serving.responses import predictions
 from models import artifact
 from models.data.examples import FeatureRows, Kind
 from models.mail import MailDocument, read_message
@@ -63,7 +65,7 @@ def test_the_first_prediction_does_the_same_work_as_the_second(
     imported = set(sys.modules)
 
     def predict() -> None:
-        version.encoder.predictions(version.pipeline.rank(documents(version.pipeline)))
+        to_json(predictions(version.pipeline.labels_, version.pipeline.rank(documents(version.pipeline))))
 
     first, second = calls(predict), calls(predict)
     assert {call for call in first - second if not call.endswith(NEW_WORDS)} == set()

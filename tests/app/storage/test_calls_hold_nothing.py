@@ -13,7 +13,7 @@ from app.db.open_sessions import SessionOpenError, refuse_if_any
 from app.db.session import Database
 from app.maintenance import retention
 from app.storage import LocalStorage
-from workers.job_kinds import KINDS
+from workers.job_kinds import WORK
 
 MESSAGE = b"Message-ID: <1@example.org>\r\nSubject: invoice\r\n\r\nmy invoice is wrong\r\n"
 
@@ -154,7 +154,7 @@ def test_no_operation_and_no_job_calls_the_storage_while_it_holds_a_connection(s
         patch.setattr(in_process, "run_job", run_and_note)
         use_everything(service)
     assert wrong == []
-    assert kinds == set(KINDS)
+    assert kinds == set(WORK)
     assert service.operations == set(service.documented), "every operation was called"
     assert service.storage.calls == {"create", "put", "local", "delete", "files", "temporary_file", "check"}
 

@@ -14,7 +14,7 @@ from app.db import tables
 from app.db.session import Database
 from app.ids import new_id
 from app.jobs import queue
-from app.maintenance import expired_rows
+from app.maintenance import retention
 from app.webhooks import service, work
 from app.webhooks.schemas import WebhookCreate
 from app.webhooks.work import Outcome
@@ -300,5 +300,5 @@ def test_old_deliveries_are_deleted_unless_they_are_pending(ctx: AppContext, clo
         for row in tx.session.scalars(select(tables.WebhookDelivery)):
             row.finished_at = None if row.state == "pending" else clock.now
     clock.advance(3650 * 86_400)
-    assert expired_rows.delete_expired(ctx, lambda: False)["webhook_deliveries"] == 1
+    assert retention.delete_expired_rows(ctx, lambda: False)["webhook_deliveries"] == 1
     assert [row.state for row in deliveries(ctx.db)] == ["pending"]

@@ -15,7 +15,7 @@ from in_process_api import InProcessApi
 
 from app.db import schema
 from app.db.session import Database
-from app.pages.rendering import CONTENT_SECURITY_POLICY
+from app.pages.report import CONTENT_SECURITY_POLICY
 from app.routing.report import html
 from app.routing.report import service as reports_of
 from app.routing.report.schemas import ReportBy, RouterReport

@@ -24,15 +24,13 @@ from app.keys import service as keys
 from app.keys.authenticator import KeyAuthenticator
 from app.keys.last_used import LastUsed
 from app.keys.schemas import ApiKeyCreate, ApiKeyCreated, ApiKeyRotate
-from app.registry import aliases
+from app.registry import aliases, queries
 from app.registry.schemas import AliasPut
 from app.routing import service as routing
 from app.routing.schemas import RouterPut
-from app.serving import catalog as catalog_module
-from app.serving import catalog as module
-from app.serving import catalog_reading
-from app.serving.catalog import Catalog, Snapshot
-from app.serving.catalog_reading import read_snapshot
+from app.serving import state as module
+from app.serving.queries import read_snapshot
+from app.serving.state import Catalog, Snapshot
 from app.settings import Settings
 
 SELDOM = Settings(catalog_poll_seconds=3600)
@@ -347,7 +345,7 @@ def test_a_new_snapshot_is_used_after_its_preparation(with_models: Database) -> 
         prepared.append((old, new))
         used.append(catalog.current)
 
-    catalog = Catalog(with_models, SELDOM, prepare)
+    catalog = Catalog(with_models, SELDOM, queries.resolve, prepare)
 
     async def test() -> None:
         await catalog.start()
@@ -390,7 +388,7 @@ def test_a_version_that_does_not_exist_has_the_error_of_the_registry(
     with_models: Database, model: str, ref: int | str
 ) -> None:
     with with_models.read() as session, pytest.raises(NotFound) as expected:
-        catalog_reading.resolve(session, model, ref, pointer="/shadow")
+        queries.resolve(session, model, ref, pointer="/shadow")
 
     async def test(catalog: Catalog) -> None:
         with pytest.raises(NotFound) as refused:
@@ -466,7 +464,7 @@ def test_without_database_requests_continue_until_a_limit_and_after_it_is_back(
         await snapshot_with(catalog, lambda snapshot: knows(snapshot, late))
         assert await authenticator.authenticate(key.secret) is not None
 
-    with captured_logs(catalog_module) as logs:
+    with captured_logs(module) as logs:
         run(db, test, Settings(catalog_poll_seconds=0.05))
     events = [entry["event"] for entry in logs if entry["event"].startswith("catalog.")]
     assert events == ["catalog.not_refreshed", "catalog.refreshed"]
@@ -516,7 +514,7 @@ def test_a_database_that_does_not_respond_delays_requests_once_and_for_a_limited
         late = await asyncio.to_thread(create_key, database)
         await snapshot_with(catalog, lambda snapshot: knows(snapshot, late))
 
-    with captured_logs(catalog_module) as logs:
+    with captured_logs(module) as logs:
         run(db, test, Settings(catalog_poll_seconds=0.05))
     assert [entry for entry in logs if entry["event"] == "catalog.not_refreshed"] == [
         {

@@ -5,37 +5,30 @@ limit the messages per second to the commits per second. A thread therefore writ
 one INSERT, which is a transaction of its own. It gets the decisions of consecutive iterations of the event
 loop at once, or a part of them if they are many; the decisions that arrive during a commit form the next
 group. ``write`` returns after the commit.
-
-The statement is the only call of a group to the database. Each such call gives up the interpreter's lock, and
-beside a busy event loop it takes up to the switch interval (0.5 ms) to get it back. The labels of the
-decisions are therefore inserted by the same statement: by its second part on PostgreSQL, and by a trigger on
-SQLite.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, fields
-from datetime import UTC, datetime
-from functools import lru_cache
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from anyio import to_thread
-from sqlalchemy import Connection, select, tuple_
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from app.db.deadlocks import retry_deadlocks
 from app.db.failures import DatabaseStateError
 from app.db.session import DATABASE_UNAVAILABLE, Database
-from app.db.tables import Decision
 from app.errors import Conflict, NotReady
 from app.metrics import DECISION_GROUPS
+from app.routing import decision_rows
+from app.routing.decision_rows import DecisionRow
+from app.threads import REQUESTS
 
 MAX_GROUP = 128
 """Maximum number of decisions in one transaction."""
@@ -46,7 +39,7 @@ MAX_GROUP_CHARS = 4 * 1024 * 1024
 MAX_WAITING_CHARS = 64 * 1024 * 1024
 """Maximum size of all decisions that wait."""
 
-HAND_OVER_SIZE = 16
+FLUSH_SIZE = 16
 """Number of decisions that the thread gets without waiting for an iteration that brings none. Larger groups
 hardly take less time for each decision, and the thread can write while the event loop computes."""
 
@@ -59,52 +52,19 @@ IDLE_SECONDS = 1.0
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True, slots=True)
-class DecisionRow:
-    """A decision to record.
-
-    Attributes:
-        id: id of the decision.
-        router_id: id of the router.
-        router: name of the router.
-        message_key: identifies the message; a router has one decision for each key.
-        response: the decision, a JSON text.
-        disposition: what becomes of the message. This and the next six attributes are parts of the
-            response by which decisions are found.
-        sampled: whether the message belongs to the random sample.
-        model: name of the model that decided.
-        version: number of the version that decided; None if none did.
-        message_id: the beginning of the Message-ID; None if the message has none.
-        set_probability: probability of the predicted label set; None if it is not known.
-        labels: the predicted labels, each once.
-        kept_message: key of the file with the message; None if the message is not kept.
-        kept_until: when the file is deleted; None if the message is not kept.
-        unknown_words: share of words that the version does not know; None if it is not known.
-    """
-
-    id: str
-    router_id: str
-    router: str
-    message_key: str
-    response: str
-    disposition: str | None = None
-    sampled: bool = False
-    model: str | None = None
-    version: int | None = None
-    message_id: str | None = None
-    set_probability: float | None = None
-    labels: tuple[str, ...] = ()
-    kept_message: str | None = None
-    kept_until: datetime | None = None
-    unknown_words: float | None = None
-
-
 @dataclass(slots=True, eq=False)
 class _Waiting:
-    """A decision that waits for its commit, and what became of it."""
+    """A decision that waits for its commit, and the outcome.
+
+    Attributes:
+        row: the decision.
+        future: ends with the outcome.
+        stored: the decision of another request on the same message; None if there is none.
+        error: why the decision was not recorded; None if it was.
+    """
 
     row: DecisionRow
-    future: asyncio.Future[tuple[dict[str, Any] | None, bool]]
+    future: asyncio.Future[dict[str, Any] | None]
     stored: dict[str, Any] | None = None
     error: Exception | None = None
 
@@ -141,17 +101,17 @@ class DecisionWriter:
     async def stop(self) -> None:
         """Refuse further decisions, write those that wait, and stop the thread."""
         self._stopping = True
-        self._hand_over()
+        self._flush()
         self._queue.put(None)
-        await to_thread.run_sync(self._thread.join)
+        await REQUESTS.run(self._thread.join)
 
-    async def write(self, row: DecisionRow) -> tuple[dict[str, Any] | None, bool]:
+    async def write(self, row: DecisionRow) -> dict[str, Any] | None:
         """Record a decision, unless the router has one for the same message. Returns after the commit.
 
         If the caller is cancelled, the decision is still recorded.
 
         Returns:
-            The stored decision of another request and False; or None and True if this one was recorded.
+            The stored decision of another request; None if this one was recorded.
 
         Raises:
             NotReady: too many decisions wait, or the process is stopping.
@@ -168,27 +128,27 @@ class DecisionWriter:
             )
         self._n_waiting += 1
         self._chars_waiting += size
-        future: asyncio.Future[tuple[dict[str, Any] | None, bool]] = self._loop.create_future()
+        future: asyncio.Future[dict[str, Any] | None] = self._loop.create_future()
         if not self._arrived:
-            self._loop.call_soon(self._hand_over_all, 1)
+            self._loop.call_soon(self._flush_when_quiet, 1)
         self._arrived.append(_Waiting(row, future))
-        if len(self._arrived) == HAND_OVER_SIZE:
-            self._hand_over()
+        if len(self._arrived) == FLUSH_SIZE:
+            self._flush()
         return await future
 
-    def _hand_over_all(self, n_before: int) -> None:
-        """Hand over as soon as an iteration of the event loop brings no further decision.
+    def _flush_when_quiet(self, n_before: int) -> None:
+        """Flush as soon as an iteration of the event loop brings no further decision.
 
         The thread and a busy event loop take the interpreter's lock from each other, which costs more than
         the commit. So requests that have arrived come first, and share the commit.
         """
         n_now = len(self._arrived)
         if n_now > n_before:
-            self._loop.call_soon(self._hand_over_all, n_now)
+            self._loop.call_soon(self._flush_when_quiet, n_now)
         else:
-            self._hand_over()
+            self._flush()
 
-    def _hand_over(self) -> None:
+    def _flush(self) -> None:
         if self._arrived:
             arrived, self._arrived = self._arrived, []
             self._queue.put(arrived)
@@ -203,7 +163,7 @@ class DecisionWriter:
             if item.error is not None:
                 item.future.set_exception(item.error)
             else:
-                item.future.set_result((item.stored, item.stored is None))
+                item.future.set_result(item.stored)
 
     # The rest runs in the thread.
 
@@ -244,7 +204,7 @@ class DecisionWriter:
         return group
 
     def _record(self, group: list[_Waiting]) -> None:
-        """Record a group, and note what became of each decision."""
+        """Record a group, and set the outcome of each decision."""
         DECISION_GROUPS.observe(len(group))
         try:
             self._insert_or_find(group)
@@ -253,7 +213,7 @@ class DecisionWriter:
             if isinstance(error, DatabaseStateError):
                 # A database that is full or read-only can still return earlier decisions.
                 with suppress(*DATABASE_UNAVAILABLE):
-                    self._take_stored(group)
+                    self._find_stored(group)
         except Exception as error:  # noqa: BLE001 - the requests get it
             if len(group) == 1:
                 _fail(group, error)
@@ -269,19 +229,21 @@ class DecisionWriter:
             if self._insert([item.row for item in left]) == len(left):
                 return
             # A decision that is not found was deleted after the INSERT had found it.
-            left = self._take_stored(left)
+            left = self._find_stored(left)
             if not left:
                 return
         for item in left:
+            router = item.row.decision.router
             item.error = Conflict(
-                f"the decision on this message by router {item.row.router} was deleted at the same time; "
+                f"the decision on this message by router {router} was deleted at the same time; "
                 "send the message again",
                 code="conflict",
             )
 
-    def _take_stored(self, group: Sequence[_Waiting]) -> list[_Waiting]:
+    def _find_stored(self, group: Sequence[_Waiting]) -> list[_Waiting]:
         """Give each item the stored decision on its message. Return those without one."""
-        found = self._find([item.row for item in group])
+        rows = [item.row for item in group]
+        found = self._on_connection(lambda connection: decision_rows.find(connection, rows))
         missing = []
         for item in group:
             id_, stored = found.get((item.row.router_id, item.row.message_key), (None, None))
@@ -289,32 +251,12 @@ class DecisionWriter:
                 missing.append(item)
             else:
                 item.error = None
-                item.stored = stored if id_ != item.row.id else None
+                item.stored = stored if id_ != item.row.decision.decision_id else None
         return missing
 
     @retry_deadlocks
     def _insert(self, rows: Sequence[DecisionRow]) -> int:
-        """Insert the rows whose message has no decision. Return the number of inserted rows."""
-
-        def run(connection: Connection) -> int:
-            if connection.dialect.name == "sqlite":
-                values = tuple([value for row in rows for value in _values(row)])
-                return connection.exec_driver_sql(_sqlite_insert(len(rows)), values).rowcount
-            records = json.dumps([_record(row) for row in rows], ensure_ascii=False)
-            inserted: int = connection.exec_driver_sql(_POSTGRESQL_INSERT, (records,)).scalar_one()
-            return inserted
-
-        return self._on_connection(run)
-
-    def _find(self, rows: Sequence[DecisionRow]) -> dict[tuple[str, str], tuple[str, dict[str, Any]]]:
-        """Return id and content of the decisions that exist, by router and message."""
-        statement = select(Decision.router_id, Decision.message_key, Decision.id, Decision.response).where(
-            tuple_(Decision.router_id, Decision.message_key).in_(
-                [(row.router_id, row.message_key) for row in rows]
-            )
-        )
-        found = self._on_connection(lambda connection: connection.execute(statement).all())
-        return {(router_id, key): (id_, response) for router_id, key, id_, response in found}
+        return self._on_connection(lambda connection: decision_rows.insert(connection, rows))
 
     def _on_connection(self, run: Callable[[Connection], Result]) -> Result:
         """Run a statement that can be repeated.
@@ -335,9 +277,8 @@ class DecisionWriter:
         self._db.require_undamaged()
         if self._connection is None:
             connection = self._exit.enter_context(self._db.autocommit())
-            if connection.dialect.name == "sqlite":
-                connection.exec_driver_sql(_CREATE_TRIGGER)
-                self._exit.callback(_drop_trigger, connection)
+            decision_rows.prepare(connection)
+            self._exit.callback(decision_rows.release, connection)
             self._connection = connection
         return self._connection
 
@@ -349,92 +290,3 @@ class DecisionWriter:
 def _fail(group: Sequence[_Waiting], error: Exception) -> None:
     for item in group:
         item.error = error
-
-
-_COLUMNS = (
-    "id, router_id, router, message_key, response, disposition, sampled, model, version, message_id, "
-    "set_probability, kept_message, kept_until, unknown_words, created_at"
-)
-"""Columns of a new decision. The database's clock gives the time of the decision."""
-
-
-def _values(row: DecisionRow) -> tuple[Any, ...]:
-    """Return the values for SQLite, without the time."""
-    until = row.kept_until
-    return (
-        row.id,
-        row.router_id,
-        row.router,
-        row.message_key,
-        row.response,
-        row.disposition,
-        row.sampled,
-        row.model,
-        row.version,
-        row.message_id,
-        row.set_probability,
-        row.kept_message,
-        None if until is None else until.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f"),
-        row.unknown_words,
-    )
-
-
-N_VALUES = 14
-"""Number of these values."""
-
-
-@lru_cache(maxsize=2 * MAX_GROUP)
-def _sqlite_insert(n_rows: int) -> str:
-    row = f"({'?, ' * N_VALUES}strftime('%Y-%m-%d %H:%M:%f000', 'now'))"
-    values = ", ".join([row] * n_rows)
-    return f"INSERT INTO decisions ({_COLUMNS}) VALUES {values} ON CONFLICT DO NOTHING"  # noqa: S608 - constants
-
-
-_CREATE_TRIGGER = """
-CREATE TEMP TRIGGER insert_decision_labels AFTER INSERT ON main.decisions BEGIN
-    INSERT OR IGNORE INTO decision_labels (router_id, label, decision_id)
-    SELECT NEW.router_id, json_extract(value, '$.label'), NEW.id
-    FROM json_each(NEW.response, '$.departments');
-END
-"""
-"""Inserts the labels of each decision that the connection inserts; see SQLite's CREATE TRIGGER."""
-
-
-def _drop_trigger(connection: Connection) -> None:
-    """Drop the trigger, because the connection returns to the pool and can then serve a restore."""
-    with suppress(DBAPIError):  # the connection is closed
-        connection.exec_driver_sql("DROP TRIGGER temp.insert_decision_labels")
-
-
-def _record(row: DecisionRow) -> dict[str, Any]:
-    """Return the values for PostgreSQL, without the time."""
-    record: dict[str, Any] = {name: getattr(row, name) for name in _RECORD_FIELDS}
-    if row.kept_until is not None:
-        record["kept_until"] = row.kept_until.isoformat()
-    return record
-
-
-_RECORD_FIELDS = tuple(field.name for field in fields(DecisionRow))
-_POSTGRESQL_INSERT = f"""
-WITH given AS (
-    SELECT * FROM json_to_recordset(%s::json) AS record (
-        id text, router_id text, router text, message_key text, response text, disposition text,
-        sampled boolean, model text, version integer, message_id text, set_probability double precision,
-        labels json, kept_message text, kept_until timestamptz, unknown_words double precision
-    )
-), new AS (
-    INSERT INTO decisions ({_COLUMNS})
-    SELECT id, router_id, router, message_key, response::json, disposition, sampled, model, version,
-        message_id, set_probability, kept_message, kept_until, unknown_words, clock_timestamp()
-    FROM given
-    ON CONFLICT DO NOTHING
-    RETURNING id, router_id
-), new_labels AS (
-    INSERT INTO decision_labels (router_id, label, decision_id)
-    SELECT router_id, label, new.id
-    FROM new JOIN given USING (id, router_id), json_array_elements_text(given.labels) AS label
-)
-SELECT count(*) FROM new
-"""  # noqa: S608 - constants
-"""Inserts decisions with their labels, and returns the number of decisions. Its text is the same for groups
-of all sizes, and its only parameter is a text: the driver would take longer for many parameters."""

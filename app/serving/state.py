@@ -20,13 +20,16 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from queue import SimpleQueue
+from typing import TypeAlias
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session
 
+from app.db import tables
 from app.db.session import Database, unavailable_reason
 from app.errors import NotFound, NotReady
-from app.serving.catalog_reading import read_snapshot, resolve
+from app.serving.queries import read_snapshot
 from app.serving.snapshot import Numbers, ServedRouter, ServedVersion, Snapshot
 from app.settings import Settings
 from app.threads import REQUESTS
@@ -34,6 +37,8 @@ from app.threads import REQUESTS
 __all__ = ["Catalog", "ServedRouter", "ServedVersion", "Snapshot"]
 
 log = structlog.get_logger()
+
+FindVersion: TypeAlias = Callable[[Session, str, int | str, str], tables.ModelVersion]
 
 CHECK_SECONDS = 5.0
 """Time after which a check that does not end has failed. A request waits at most twice as long."""
@@ -55,6 +60,9 @@ class Catalog:
         db: the database.
         settings: how often to check, how long to continue without the database, and whether other machines
             can reach the service.
+        find_version: reads a version by its number or alias, for a request that names one which the snapshot
+            does not have; raises the error for one that does not exist. Its last argument is the JSON
+            pointer of the reference.
         before_snapshot: called with the old and a new snapshot before requests use the new one. It must
             neither take long nor raise an exception. The old snapshot is None at the start.
     """
@@ -63,9 +71,11 @@ class Catalog:
         self,
         db: Database,
         settings: Settings,
+        find_version: FindVersion,
         before_snapshot: Callable[[Snapshot | None, Snapshot], Awaitable[None]] | None = None,
     ) -> None:
         self._db = db
+        self._find_version = find_version
         self._before_snapshot = before_snapshot
         self._poll_seconds = settings.catalog_poll_seconds
         self._offline_seconds = settings.offline_seconds
@@ -195,7 +205,7 @@ class Catalog:
 
         def read() -> ServedVersion:
             with self._db.read() as session:
-                row = resolve(session, model, ref, pointer=pointer)
+                row = self._find_version(session, model, ref, pointer)
                 return ServedVersion(row.model, row.version, row.artifact_key)
 
         return await REQUESTS.run(read)

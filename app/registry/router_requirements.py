@@ -1,30 +1,17 @@
-"""What routers need of the versions that their aliases name."""
+"""What routers require of the versions that their aliases name."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, or_, select
 
 from app.db import tables
 from app.db.session import Transaction
+from app.errors import Conflict
 
 POLICIES = ("target_precision", "target_recall", "costs", "label_policies")
 """Fields of a router from which thresholds follow."""
-
-
-@dataclass(frozen=True, slots=True)
-class UnmetNeed:
-    """Why an alias of a router cannot move to a version.
-
-    Attributes:
-        code: code of the error.
-        reason: the reason with its remedy.
-    """
-
-    code: str
-    reason: str
 
 
 def is_calibrated(version: tables.ModelVersion) -> bool:
@@ -51,34 +38,35 @@ def uses_version(model: str, version: int) -> ColumnElement[bool]:
     return or_(router.version == version, router.shadow_version == version, router.name.in_(several))
 
 
-def find_unmet(tx: Transaction, version: tables.ModelVersion, alias: str) -> UnmetNeed | None:
-    """Return what a router that uses an alias needs and a version does not have, or None."""
+def check(tx: Transaction, version: tables.ModelVersion, alias: str) -> None:
+    """Check that a version has what the routers that use an alias require.
+
+    Raises:
+        Conflict: a router requires something that the version does not have.
+    """
     if is_calibrated(version) and has_curves(version):
-        return None
+        return
     routers = tx.session.execute(
         select(tables.Router.name, tables.Router.config)
         .where(tables.Router.model == version.model, decides_by(version.model, alias))
         .order_by(tables.Router.name)
     )
     for name, config in routers:
-        if (unmet := _unmet(version, name, config)) is not None:
-            return unmet
-    return None
+        _check_router(version, name, config)
 
 
-def _unmet(version: tables.ModelVersion, router: str, config: dict[str, Any]) -> UnmetNeed | None:
+def _check_router(version: tables.ModelVersion, router: str, config: dict[str, Any]) -> None:
     name = f"version {version.version} of {version.model}"
     if config.get("review_below") is not None and not is_calibrated(version):
-        return UnmetNeed(
-            code="version_not_calibrated",
-            reason=f"router {router} uses review_below, and {name} is not calibrated; train a version with "
+        raise Conflict(
+            f"router {router} uses review_below, and {name} is not calibrated; train a version with "
             "the decision auto, or remove review_below from the router",
+            code="version_not_calibrated",
         )
     policy = next((field for field in POLICIES if config.get(field)), None)
     if policy is not None and not has_curves(version):
-        return UnmetNeed(
-            code="version_without_curves",
-            reason=f"router {router} uses {policy}, and {name} has no held-out curves; train a version with "
+        raise Conflict(
+            f"router {router} uses {policy}, and {name} has no held-out curves; train a version with "
             f"the decision auto, or remove {policy} from the router",
+            code="version_without_curves",
         )
-    return None

@@ -7,7 +7,6 @@ import json
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,24 +14,31 @@ from typing import Any
 import pytest
 import rows
 from fault_proxy import proxy
+from new_decisions import decision
 from sqlalchemy import delete, event, select, text
 from sqlalchemy.exc import OperationalError
 from waiting import wait_for
 
+from app.api.structs import unvalidated
 from app.db import tables
 from app.db.failures import DatabaseFullError, DatabaseReadOnlyError
 from app.db.session import Database, database_now
 from app.errors import Conflict, NotReady
 from app.ids import new_id
-from app.serving import decision_writer
-from app.serving.decision_writer import DecisionRow, DecisionWriter
+from app.routing import decision_rows, decision_writer
+from app.routing.decision_rows import DecisionRow
+from app.routing.decision_writer import DecisionWriter
+from app.routing.schemas import Department
 
 ONLY_SQLITE = pytest.mark.parametrize("kind_of_database", ["sqlite"])
 ONLY_POSTGRESQL = pytest.mark.parametrize("kind_of_database", ["postgresql"])
 
 
+new_department = unvalidated(Department)
+
+
 def row(message_key: str, response: str = '{"a":1}') -> DecisionRow:
-    return DecisionRow(new_id("dec"), "rtr_1", "desk", message_key, response)
+    return DecisionRow(decision(), "rtr_1", message_key, response)
 
 
 def stored(db: Database) -> dict[str, str]:
@@ -71,7 +77,7 @@ class Inserts:
         if "INSERT INTO decisions" in statement:
             n_values = len(parameters)
             self.sizes.append(
-                len(json.loads(parameters[0])) if n_values == 1 else n_values // decision_writer.N_VALUES
+                len(json.loads(parameters[0])) if n_values == 1 else n_values // len(decision_rows.COLUMNS)
             )
             self.before()
 
@@ -109,13 +115,13 @@ def test_a_new_message_has_a_new_decision_with_the_time_of_the_database(database
 
     async def write() -> None:
         async with running(database) as writer:
-            assert await writer.write(first) == (None, True)
+            assert await writer.write(first) is None
 
     with database.read() as session:
         before = database_now(session) - timedelta(milliseconds=1)  # SQLite's clock counts milliseconds
     asyncio.run(write())
     with database.read() as session:
-        found = session.get_one(tables.Decision, first.id)
+        found = session.get_one(tables.Decision, first.decision.decision_id)
         assert before <= found.created_at <= database_now(session)
         assert (found.router_id, found.router, found.message_key) == ("rtr_1", "desk", "k1")
         assert found.response == {"text": "café"}
@@ -131,12 +137,12 @@ def test_the_same_message_has_one_decision_in_a_group_and_later(database: Databa
                 blocked = await start_writes(writer, row("before"))
                 group = await start_writes(writer, first, second, other)
             await asyncio.gather(*blocked)
-            assert [await task for task in group] == [(None, True), ({"n": 1}, False), (None, True)]
-            assert await writer.write(third) == ({"n": 1}, False)
+            assert [await task for task in group] == [None, {"n": 1}, None]
+            assert await writer.write(third) == {"n": 1}
 
     asyncio.run(write())
-    assert stored(database)["k"] == first.id
-    assert stored(database)["l"] == other.id
+    assert stored(database)["k"] == first.decision.decision_id
+    assert stored(database)["l"] == other.decision.decision_id
 
 
 def test_decisions_of_consecutive_iterations_of_the_event_loop_share_a_commit(database: Database) -> None:
@@ -167,51 +173,62 @@ def test_no_request_continues_before_the_commit_and_those_that_wait_form_the_nex
                     await asyncio.to_thread(rows.wait_for_lock_wait, database)
                 assert stored(database) == {}
                 assert not any(task.done() for task in tasks)
-            assert await asyncio.gather(*tasks) == [(None, True)] * 6
+            assert await asyncio.gather(*tasks) == [None] * 6
 
     asyncio.run(write())
     assert inserts.sizes == [1, 5]
     assert len(stored(database)) == 6
 
 
-def test_a_decision_can_be_found_by_its_parts(database: Database) -> None:
+def test_every_column_of_a_new_decision_is_stored(database: Database) -> None:
     kept_until = datetime(2026, 3, 1, 12, 30, 0, 250_000, tzinfo=UTC)
     labels = ("billing", 'Bücher, "neu"')
+    departments = [new_department(label=label, destination="x", score=1.0) for label in labels]
     response = json.dumps({"departments": [{"label": label} for label in labels], "text": "\0"})
-    found = replace(
-        row("k1", response),
-        disposition="review",
-        model="m",
-        version=3,
-        message_id="1@example.org",
-        set_probability=0.1 + 0.2,
-        labels=labels,
-        kept_message="messages/1",
-        kept_until=kept_until,
-    )
+    parts = {
+        "router": "desk",
+        "disposition": "review",
+        "sampled": True,
+        "model": "m",
+        "version": 3,
+        "set_probability": 0.1 + 0.2,
+    }
+
+    def found(id_: str) -> DecisionRow:
+        message = {"message_id": "\0" + "1" * 600, "unknown_words": 0.25}
+        recorded = decision(message, decision_id=id_, departments=departments, **parts)
+        return DecisionRow(recorded, "rtr_1", "k1", response, "messages/1", kept_until)
 
     async def write() -> None:
         async with running(database) as writer:
-            tasks = await start_writes(writer, found, row("k2"), replace(found, id="dec_again"))
-            assert [await task for task in tasks][:2] == [(None, True)] * 2
-            assert await writer.write(replace(found, id="dec_later")) == (json.loads(response), False)
+            tasks = await start_writes(writer, found("dec_1"), row("k2"), found("dec_again"))
+            assert [await task for task in tasks][:2] == [None] * 2
+            assert await writer.write(found("dec_later")) == json.loads(response)
 
     asyncio.run(write())
-    columns = (
-        *("disposition", "model", "version", "message_id", "set_probability", "kept_message", "kept_until"),
-        "feedback_state",
-    )
+    expected = {
+        **parts,
+        "id": "dec_1",
+        "router_id": "rtr_1",
+        "message_key": "k1",
+        "response": json.loads(response),
+        "message_id": "1" * 499,
+        "unknown_words": 0.25,
+        "kept_message": "messages/1",
+        "kept_until": kept_until,
+    }
     with database.read() as session:
-        statement = select(*(tables.Decision.__table__.c[name] for name in columns))
-        rows = session.execute(statement.order_by(tables.Decision.message_key)).all()
-        assert [tuple(values) for values in rows] == [
-            ("review", "m", 3, "1@example.org", 0.1 + 0.2, "messages/1", kept_until, None),
-            (None,) * 8,
-        ]
+        statement = select(tables.Decision.__table__).order_by(tables.Decision.message_key)
+        full, without_values = session.execute(statement).mappings().all()
+        assert {name: full[name] for name in (c.name for c in decision_rows.COLUMNS)} == expected
+        later = {name for name, value in full.items() if name not in expected and value is not None}
+        assert later == {"created_at"}
+        optional = ("version", "message_id", "set_probability", "unknown_words", "kept_message", "kept_until")
+        assert [without_values[name] for name in optional] == [None] * len(optional)
         of = tables.DecisionLabel
         assert {
             tuple(label) for label in session.execute(select(of.router_id, of.label, of.decision_id))
-        } == {("rtr_1", label, found.id) for label in labels}
+        } == {("rtr_1", label, "dec_1") for label in labels}
 
 
 def test_a_group_is_bounded_in_rows_and_in_size(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,7 +244,7 @@ def test_a_group_is_bounded_in_rows_and_in_size(database: Database, monkeypatch:
                 await until(lambda: inserts.sizes == [1], "the first INSERT")
                 tasks += await start_writes(writer, *(row(f"s{n}") for n in range(6)))
                 tasks += await start_writes(writer, *(row(f"l{n}", large) for n in range(3)))
-            assert await asyncio.gather(*tasks) == [(None, True)] * 10
+            assert await asyncio.gather(*tasks) == [None] * 10
 
     asyncio.run(write())
     assert inserts.sizes == [1, 4, 3, 1, 1]
@@ -239,7 +256,7 @@ def test_two_writers_with_the_same_messages_in_opposite_orders_record_one_decisi
     keys = [f"k{n:02}" for n in range(60)]
     other = Database(database.engine.url.render_as_string(hide_password=False))
 
-    async def write() -> list[list[tuple[Any, bool]]]:
+    async def write() -> list[list[Any]]:
         async with running(database) as one, running(other) as two:
             with held_commits(database):
                 tasks = [
@@ -253,8 +270,8 @@ def test_two_writers_with_the_same_messages_in_opposite_orders_record_one_decisi
     assert len(stored(database)) == 60
     for key, mine, theirs in zip(keys, first, second[::-1], strict=True):
         assert (mine, theirs) in (
-            ((None, True), (f"{key} one", False)),
-            ((f"{key} two", False), (None, True)),
+            (None, f"{key} one"),
+            (f"{key} two", None),
         )
 
 
@@ -268,10 +285,10 @@ def test_a_row_that_cannot_be_stored_does_not_fail_its_neighbours(database: Data
                 await until(lambda: inserts.sizes == [1], "the first INSERT")
                 tasks = await start_writes(writer, row("k1"), row("k2", '"\ud800"'), row("k3"))
             await asyncio.gather(*first)
-            assert await tasks[0] == await tasks[2] == (None, True)
+            assert (await tasks[0], await tasks[2]) == (None, None)
             with pytest.raises(UnicodeEncodeError):
                 await tasks[1]
-            assert await writer.write(row("k4")) == (None, True)
+            assert await writer.write(row("k4")) is None
 
     asyncio.run(write())
     assert set(stored(database)) == {"k0", "k1", "k3", "k4"}
@@ -291,10 +308,10 @@ def test_a_decision_that_is_deleted_after_the_insert_found_it_is_recorded_again(
         async with running(database) as writer:
             await writer.write(row("k"))
             inserts.after = delete_once
-            assert await writer.write(second) == (None, True)
+            assert await writer.write(second) is None
 
     asyncio.run(write())
-    assert stored(database) == {"k": second.id}
+    assert stored(database) == {"k": second.decision.decision_id}
 
 
 def test_a_decision_that_is_always_deleted_is_a_conflict(database: Database) -> None:
@@ -316,7 +333,7 @@ def test_a_decision_that_is_always_deleted_is_a_conflict(database: Database) -> 
             with pytest.raises(Conflict, match="router desk was deleted at the same time"):
                 await writer.write(row("k"))
             inserts.before = inserts.after = lambda: None
-            assert await writer.write(row("k")) == (None, True)
+            assert await writer.write(row("k")) is None
 
     asyncio.run(write())
     other.close()
@@ -329,10 +346,10 @@ def test_a_cancelled_request_neither_loses_its_decision_nor_disturbs_the_group(d
             with held_commits(database):
                 tasks = await start_writes(writer, *(row(f"k{n}") for n in range(3)))
                 tasks[1].cancel()
-            assert await tasks[0] == await tasks[2] == (None, True)
+            assert (await tasks[0], await tasks[2]) == (None, None)
             with pytest.raises(asyncio.CancelledError):
                 await tasks[1]
-            assert await writer.write(row("k1")) == ({"a": 1}, False)
+            assert await writer.write(row("k1")) == {"a": 1}
 
     asyncio.run(write())
     assert set(stored(database)) == {"k0", "k1", "k2"}
@@ -351,7 +368,7 @@ def test_too_many_waiting_decisions_are_refused_until_the_others_are_recorded(
                     with pytest.raises(NotReady, match="3 decisions wait for the database") as refused:
                         await writer.write(row("one too many"))
                     assert int(refused.value.headers["Retry-After"]) > 0
-                assert await asyncio.gather(*tasks) == [(None, True)] * 3
+                assert await asyncio.gather(*tasks) == [None] * 3
             with held_commits(database):
                 tasks = await start_writes(writer, row("large", f'"{"x" * 990}"'))
                 with pytest.raises(NotReady):
@@ -374,7 +391,7 @@ def test_a_stop_records_what_waits_and_refuses_the_rest(database: Database) -> N
                 await writer.write(row("late"))
             assert not stopping.done()
         await stopping
-        assert await asyncio.gather(*tasks) == [(None, True)] * 3
+        assert await asyncio.gather(*tasks) == [None] * 3
 
     asyncio.run(write())
     assert set(stored(database)) == {"k0", "k1", "k2"}
@@ -394,11 +411,11 @@ def test_a_full_disk_fails_every_request_of_the_group_until_there_is_space(datab
                 first = await start_writes(writer, row("k0"))
                 await until(lambda: inserts.sizes == [1], "the first INSERT")
                 group = await start_writes(writer, *(row(f"k{n}", f'"{"x" * 50_000}"') for n in range(1, 4)))
-            assert await first[0] == (None, True)
+            assert await first[0] is None
             results = await asyncio.gather(*group, return_exceptions=True)
             assert [type(result) for result in results] == [DatabaseFullError] * 3
             limit = "max_page_count = 1000000"
-            assert await writer.write(row("k1")) == (None, True)
+            assert await writer.write(row("k1")) is None
 
     asyncio.run(write())
     assert set(stored(database)) == {"k0", "k1"}
@@ -425,7 +442,7 @@ def test_a_read_only_database_only_returns_earlier_decisions(database: Database,
                 tasks = await start_writes(writer, row("new"), row("known"), row("newer"))
                 first, second, third = await asyncio.gather(*tasks, return_exceptions=True)
                 assert isinstance(first, DatabaseReadOnlyError)
-                assert second == ("first", False)
+                assert second == "first"
                 assert isinstance(third, DatabaseReadOnlyError)
 
     asyncio.run(write())
@@ -438,7 +455,7 @@ def test_a_connection_that_broke_between_two_groups_is_replaced(database: Databa
     async def write() -> None:
         async with running(database) as writer:
             for key in ("k1", "k2", "k3"):
-                assert await writer.write(row(key)) == (None, True)
+                assert await writer.write(row(key)) is None
                 with database.write() as tx:
                     other_sessions = (
                         "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity "
@@ -464,7 +481,7 @@ def test_an_outage_fails_the_requests_that_wait_and_later_ones_succeed(database:
 
         async def write() -> None:
             async with running(db) as writer:
-                assert await writer.write(row("k0")) == (None, True)
+                assert await writer.write(row("k0")) is None
                 with held_commits(database):
                     tasks = await start_writes(writer, row("k1"), row("k2"))
                     await asyncio.to_thread(rows.wait_for_lock_wait, database)
@@ -474,7 +491,7 @@ def test_an_outage_fails_the_requests_that_wait_and_later_ones_succeed(database:
                     with pytest.raises(OperationalError):
                         await writer.write(row("k3"))
                 fault.heal()
-                assert await writer.write(row("k3")) == (None, True)
+                assert await writer.write(row("k3")) is None
                 await writer.write(row("k1"))  # the server may have committed it after the connection broke
 
         asyncio.run(write())

@@ -36,7 +36,7 @@ class CostEstimate:
     >>> cost = CostEstimate()
     >>> cost.is_small(1, 500)
     False
-    >>> cost.note(1, 500, 0.0002)
+    >>> cost.record(1, 500, 0.0002)
     >>> cost.is_small(1, 500), cost.is_small(100, 50_000)
     (True, False)
     """
@@ -62,8 +62,8 @@ class CostEstimate:
         self._calls += 1
         return self._calls % MEASURED_EVERY == 0
 
-    def note(self, n_instances: int, n_bytes: int, seconds: float) -> None:
-        """Note how much processor time a prediction has taken."""
+    def record(self, n_instances: int, n_bytes: int, seconds: float) -> None:
+        """Record how much processor time a prediction has taken."""
         measured, estimate = seconds / _units(n_instances, n_bytes), self._seconds
         if estimate is None:
             self._seconds = measured
@@ -92,7 +92,7 @@ async def run_measured(
     def measured() -> Result:
         started = time.thread_time()
         result = predict()
-        cost.note(n_instances, n_bytes, time.thread_time() - started)
+        cost.record(n_instances, n_bytes, time.thread_time() - started)
         return result
 
     if not cost.is_small(n_instances, n_bytes):
