@@ -17,12 +17,15 @@ install: $(VENV)/.installed ## Create .venv and install covey with the locked de
 $(VENV)/.installed: requirements/run.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Covey needs Python 3.11 or later" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) install --require-hashes --requirement requirements/run.lock
+	$(PIP) install --no-compile --require-hashes --requirement requirements/run.lock
 	$(PIP) install --no-deps --no-build-isolation --editable .
+	@# pip would compile with one process. A file that cannot be compiled is for another version of Python.
+	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
 	@touch $@
 
 $(VENV)/.developing: $(VENV)/.installed requirements/dev.lock
-	$(PIP) install --require-hashes --requirement requirements/dev.lock
+	@# Python compiles the part of these packages that runs, when it runs.
+	$(PIP) install --no-compile --require-hashes --requirement requirements/dev.lock
 	@touch $@
 
 .PHONY: demo
@@ -33,6 +36,10 @@ demo: install ## Run the demo and keep the service running (ONCE=1: stop afterwa
 test: $(VENV)/.developing ## Set up and run all checks and tests.
 	@$(MAKE) --no-print-directory check
 	$(BIN)/pytest --numprocesses 2 --dist loadgroup
+
+.PHONY: durations
+durations: $(VENV)/.developing ## Run all tests and store how long they take, which orders the tests of later runs.
+	$(BIN)/pytest --numprocesses 2 --dist loadgroup --store-durations
 
 .PHONY: test-long
 test-long: $(VENV)/.developing ## Run the tests with many more random examples, and the slow tests (about an hour).
@@ -49,13 +56,22 @@ $(PROTOCOL_CLIENTS)/%/.installed: tests/protocols/%.txt
 protocol-clients: $(VENV)/.developing $(PROTOCOL_CLIENTS)/open-inference/.installed $(PROTOCOL_CLIENTS)/label-studio/.installed ## Try clients of other projects with the service: Triton, KServe, MLServer, Label Studio (needs the network).
 	COVEY_PROTOCOL_CLIENTS=$(CURDIR)/$(PROTOCOL_CLIENTS) $(BIN)/pytest tests/protocols
 
-.PHONY: check
+CHECKS := check-types check-style check-contract
+
+.PHONY: check $(CHECKS)
 check: $(VENV)/.developing ## Check style, formatting, types, and openapi.json.
+	@$(MAKE) --no-print-directory --jobs 2 --keep-going --output-sync=target $(CHECKS)
+
+check-types:
+	$(BIN)/python clients/python/generate.py
+	$(BIN)/mypy
+
+check-style:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/python clients/python/generate.py
-	cd clients/python && $(CURDIR)/$(BIN)/mypy
+
+check-contract:
+	$(BIN)/python clients/python/unasync.py --check
 	$(BIN)/python clients/breaking_changes.py
 	$(BIN)/python clients/check_rules.py
 

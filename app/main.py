@@ -92,7 +92,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         app.state.authenticator = KeyAuthenticator(app.state.catalog, last_used)
         app.state.console_sessions = ConsoleSessions(context.db, app.state.authenticator)
         app.state.rates = RateLimiter(settings)
-        decision_writer = DecisionWriter(context.db, settings.max_waiting_decisions)
+        decision_writer = DecisionWriter(context.db)
         decision_writer.start()
         shadows = ShadowRecorder(context.db, app.state.catalog, app.state.loaded)
         shadows.start()
@@ -141,7 +141,6 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.add_middleware(
         RequestMiddleware,
         limit=body_limit(settings),
-        max_header_bytes=settings.max_header_bytes,
         web_pages=WebPageFilter(settings),
         budget=body_budget(settings),
         access_log=AccessLog(settings),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import ipaddress
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -25,13 +26,18 @@ GIB = 1024 * MIB
 
 KEY_BYTES = 32
 
+PREFIX = "COVEY_"
+
+CLIENT_VARIABLES = frozenset({"COVEY_API_KEY", "COVEY_IMAP_PASSWORD", "COVEY_URL"})
+"""Variables of commands that call a service. They are no settings."""
+
 
 class Settings(BaseSettings):
     """All settings. Command-line options take precedence over environment variables."""
 
     model_config = SettingsConfigDict(
-        env_prefix="COVEY_",
-        extra="ignore",
+        env_prefix=PREFIX,
+        extra="forbid",
         frozen=True,
         use_attribute_docstrings=True,
         hide_input_in_errors=True,  # it can be a secret
@@ -50,9 +56,6 @@ class Settings(BaseSettings):
     """URL of the storage: a folder, ``file:///folder``, or a bucket,
     ``s3://bucket/prefix?endpoint=…&region=…``, with credentials in the environment (``AWS_ACCESS_KEY_ID`` and
     related variables). Empty: a folder in the data folder."""
-
-    storage_cache_dir: Path | None = None
-    """Folder for local copies of files in a bucket. Empty: a folder in the data folder."""
 
     storage_cache_bytes: PositiveInt = 20 * GIB
     """Maximum size of the local copies. Copies in use are never removed and can exceed the limit."""
@@ -109,11 +112,9 @@ class Settings(BaseSettings):
     """Time for which the API accepts new connections after SIGTERM, so that load balancers notice the
     shutdown."""
 
-    orphan_grace_seconds: PositiveFloat = 3600.0
-    """Time for which a file without a database row is kept before it is deleted."""
-
     collect_seconds: PositiveFloat = 300.0
-    """Time between deletions of unused files and rows by a worker."""
+    """Time between deletions of unused files and rows by a worker. A file without a database row is kept for
+    twelve times as long."""
 
     keep_decisions_days: NonNegativeFloat = 365.0
     """Age in days at which a decision is deleted, with its feedback. The default covers a year of mail, as
@@ -132,35 +133,13 @@ class Settings(BaseSettings):
     """Age in days at which a finished batch prediction is deleted, with its result. The default leaves a
     month to download it. 0: never."""
 
-    keep_idempotency_days: NonNegativeFloat = 1.0
-    """Age in days at which the stored response to an ``Idempotency-Key`` is deleted. The default is much
-    longer than clients repeat a request. 0: never."""
-
-    keep_workers_days: NonNegativeFloat = 1.0
-    """Time in days after its last heartbeat at which the record of a dead worker is deleted. The default is
-    long enough to look into its death. 0: never."""
-
     keep_webhook_deliveries_days: NonNegativeFloat = 30.0
     """Age in days, at least an hour, at which a finished delivery of a webhook is deleted. The default leaves
     a month to find out what a receiver got. 0: never."""
 
-    decision_ranking: PositiveInt = 20
-    """Number of labels in the ranking of a decision, in the response and in the database. Labels that were
-    decided on are always included."""
-
-    max_waiting_decisions: PositiveInt = 2000
-    """Maximum number of decisions of one API process that wait for the database to record them. Beyond it,
-    messages get 503."""
-
     lease_seconds: PositiveFloat = 8.0
-    """Time after which a worker that sends no heartbeat loses its jobs."""
-
-    heartbeat_seconds: PositiveFloat = 1.0
-    """Time between heartbeats of a worker, and between renewals of its leases."""
-
-    queue_ahead: PositiveInt = 2
-    """Number of jobs of each Celery queue that are handed to the broker before a worker is free. The others
-    wait in the database, where urgent ones overtake them."""
+    """Time after which a worker that sends no heartbeat loses its jobs. A worker sends a heartbeat every
+    second, or eight times in this time if that is more often."""
 
     remote_control: bool = True
     """Whether Celery's remote control and events are on, which Flower, ``inspect`` and ``revoke`` need.
@@ -168,9 +147,6 @@ class Settings(BaseSettings):
 
     max_body_bytes: PositiveInt = 8 * MIB
     """Maximum size of a JSON body. Uploads and raw messages have limits of their own."""
-
-    max_header_bytes: PositiveInt = 32 * KIB
-    """Maximum size of all request headers together."""
 
     max_bodies_bytes: PositiveInt = 128 * MIB
     """Maximum size of all request bodies that one API process holds in memory at the same time, without the
@@ -181,34 +157,13 @@ class Settings(BaseSettings):
     """Maximum number of connections of one API process. At most two thirds of its limit of open files are
     used. If there are more, the connection that has waited longest without a request is closed."""
 
-    head_seconds: PositiveFloat = 20.0
-    """Time in which the head of a request must arrive."""
-
-    body_seconds: PositiveFloat = 30.0
-    """Interval in which the rate of an incoming body is checked, see ``COVEY_BODY_BYTES_PER_SECOND``."""
-
-    body_bytes_per_second: PositiveInt = 256
-    """Minimum rate at which a body must arrive. A slower request gets 408."""
-
-    response_seconds: PositiveFloat = 60.0
-    """Time in which a client must read some bytes of a waiting response. Otherwise the connection is closed.
-    """
-
     keep_alive_seconds: PositiveFloat = 75.0
     """Time for which a connection stays open without a request. It must be longer than that of a reverse
     proxy, so that the proxy closes the connection first."""
 
     max_upload_bytes: PositiveInt = 8 * GIB
-    """Maximum size of an uploaded data set's content, as sent."""
-
-    max_content_bytes: PositiveInt = 32 * GIB
-    """Maximum size of a data set's content after decompression."""
-
-    max_compression_ratio: PositiveInt = 200
-    """Maximum ratio of decompressed to compressed bytes of an upload."""
-
-    max_record_bytes: PositiveInt = 32 * MIB
-    """Maximum size of one record of a data set."""
+    """Maximum size of an upload, as sent: the content of a data set, or a model artifact. After
+    decompression, content can have four times this size."""
 
     max_examples: PositiveInt = 10_000_000
     """Maximum number of examples in a data set."""
@@ -216,44 +171,16 @@ class Settings(BaseSettings):
     max_labels: PositiveInt = 20_000
     """Maximum number of labels in a data set, a label tree, a router's destinations or a feedback."""
 
-    max_tree_depth: PositiveInt = 100
-    """Maximum number of levels of a label tree."""
-
-    max_features: PositiveInt = 5_000_000
-    """Maximum number of features in a numeric data set."""
-
     max_instances: PositiveInt = 1000
     """Maximum number of instances in one prediction request."""
 
     max_text_chars: PositiveInt = 1_000_000
     """Maximum number of characters of a text in a prediction request or a data set."""
 
-    max_predicted_labels: PositiveInt = 100_000
-    """Maximum number of labels in all rankings, label sets and explanations of one prediction response,
-    together with the terms in its explanations."""
-
-    max_batch_ranked_labels: PositiveInt = 200_000_000
-    """Maximum number of labels in all rankings of a batch prediction (documents times ``top``, or times the
-    labels of the version), and in all its label sets. A ranked label takes about 50 bytes as NDJSON."""
-
-    max_products: PositiveInt = 5_000_000
-    """Maximum number of products of two features (``interactions: 2``) in one prediction request, and of one
-    document of a batch prediction."""
-
-    max_experiment_cells: PositiveInt = 1000
-    """Maximum number of cells in one experiment (configurations times folds)."""
-
     max_message_bytes: PositiveInt = 25 * MIB
     """Maximum size of a routed message. Covey reads a longer message up to this limit and marks it as
-    truncated."""
-
-    max_inbound_bytes: PositiveInt = 100 * MIB
-    """Maximum size of a request of an e-mail provider. It contains the message, and can contain its
-    parts again in base64."""
-
-    inbound_max_age_seconds: PositiveFloat = 86400.0
-    """Maximum age of the signature of an e-mail provider. Providers repeat a request for hours with the same
-    signature. A repetition gets the first decision."""
+    truncated. A request of an e-mail provider, which can contain the parts of the message again, can have
+    four times this size."""
 
     inbound_sendgrid_keys: str = ""
     """Public keys of SendGrid's security policies, in base64, separated by commas. Empty: SendGrid cannot
@@ -274,15 +201,8 @@ class Settings(BaseSettings):
     """ARNs of the topics of Amazon SNS that Amazon SES publishes to, separated by commas. Empty: Amazon SES
     cannot deliver messages."""
 
-    max_artifact_bytes: PositiveInt = 4 * GIB
-    """Maximum size of an imported model artifact."""
-
     models_in_memory: PositiveInt = 8
     """Number of model versions that one API process keeps loaded."""
-
-    catalog_poll_seconds: PositiveFloat = 0.25
-    """Maximum time after which an API process looks for changes of API keys, aliases and routers that another
-    process has made."""
 
     offline_seconds: PositiveFloat = 3600.0
     """Time for which an API process continues to authenticate and predict while the database is unavailable.
@@ -298,9 +218,6 @@ class Settings(BaseSettings):
     ``openssl rand -base64 32`` prints. Several keys are separated by commas: the first one encrypts, and all
     of them decrypt. Empty: kept messages are not encrypted."""
 
-    max_kept_message_bytes: PositiveInt = 10 * MIB
-    """Maximum size of a message that a router keeps. Longer messages are routed, but not kept."""
-
     rate_per_minute: NonNegativeInt = 0
     """Maximum requests per minute of one API key; also the largest burst. 0: no limit."""
 
@@ -312,11 +229,8 @@ class Settings(BaseSettings):
     limit."""
 
     max_event_streams: PositiveInt = 1000
-    """Maximum number of event streams of one API process. If it is reached, the response is 429."""
-
-    max_event_streams_per_key: PositiveInt = 100
-    """Maximum number of event streams of one API key in one API process. Requests without a key count as one
-    key. If it is reached, the response is 429."""
+    """Maximum number of event streams of one API process; one API key can have a tenth of them. Requests
+    without a key count as one key. If the limit is reached, the response is 429."""
 
     limits_url: str = ""
     """URL of the Redis that counts requests. Empty: the broker, which must then be Redis or Valkey."""
@@ -331,13 +245,6 @@ class Settings(BaseSettings):
     webhooks_allow_private: bool = False
     """Whether webhooks can send to private, loopback and link-local addresses. Set it only if every holder of
     a key with the scope ``admin`` may reach the network of the workers."""
-
-    webhook_disable_days: NonNegativeFloat = 5.0
-    """Time in days for which every attempt to send to a webhook fails before the webhook is disabled. 0:
-    never."""
-
-    drift_threshold: NonNegativeFloat = 0.25
-    """Population stability index of the last seven days above which webhooks receive ``router.drift``."""
 
     ready_queue_seconds: PositiveFloat = 60.0
     """If a job waits longer than this although a worker has capacity, readiness returns 503."""
@@ -358,6 +265,11 @@ class Settings(BaseSettings):
         return [_decode(key) or b"" for key in _split(self.encryption_key)]
 
     @property
+    def heartbeat_seconds(self) -> float:
+        """Time between heartbeats of a worker, and between renewals of its leases."""
+        return min(1.0, self.lease_seconds / 8)
+
+    @property
     def listens_on_loopback(self) -> bool:
         """Whether only this machine can reach the address to listen on."""
         if self.host == "localhost":
@@ -370,6 +282,12 @@ class Settings(BaseSettings):
     def resolved_database_url(self) -> str:
         """Return the URL of the database, or of the embedded database if none is set."""
         return self.database_url or f"sqlite:///{self.data_dir.resolve() / 'covey.db'}"
+
+
+def unknown_variables(environment: Mapping[str, str]) -> list[str]:
+    """Return the variables that look like settings but are none, such as settings of an earlier release."""
+    known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields} | CLIENT_VARIABLES
+    return sorted(name for name in environment if name.startswith(PREFIX) and name not in known)
 
 
 def _split(keys: SecretStr) -> list[str]:

@@ -25,6 +25,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from stack import Stack, departments
 
+from app.training.event_streams import KEYS_WITH_ALL_STREAMS
+
 
 async def predict(url: str, n: int) -> list[float]:
     """Send predictions one after the other, and return their latencies in milliseconds, sorted."""
@@ -87,10 +89,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         stack = Stack(
             Path(folder) / "data",
-            {
-                "COVEY_MAX_EVENT_STREAMS": str(options.streams),
-                "COVEY_MAX_EVENT_STREAMS_PER_KEY": str(options.streams),
-            },
+            {"COVEY_MAX_EVENT_STREAMS": str(options.streams * KEYS_WITH_ALL_STREAMS)},  # they have one key
         ).start()
         try:
             dataset = stack.dataset(departments(80))

@@ -6,8 +6,10 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import corpora
+import durations
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 from stack import Stack
@@ -40,13 +42,34 @@ settings.register_profile(
 os.environ.setdefault("COVEY_JOB_NICENESS", "0")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option of ``make durations``."""
+    parser.addoption(
+        "--store-durations",
+        action="store_true",
+        help="store how long the tests take, which orders later runs",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Store durations in the main process, which receives the reports of all processes."""
+    if config.getoption("store_durations") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(durations.StoreDurations())
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Let one process run all tests of a unit."""
+    return durations.scheduler(config, log) if config.getoption("dist") == "loadgroup" else None
+
+
+@pytest.hookimpl(trylast=True)  # after pytest-xdist has added the groups to the ids
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the longest tests first, and raise the number of examples in `make test-long`.
 
-    Each process of `make test` takes the next test when it has finished one, so short tests at the end let
-    all processes end at the same time. The number of examples is raised also for tests that set their own.
+    The number is raised also for tests that set their own.
     """
-    items.sort(key=lambda item: item.get_closest_marker("system") is None)
+    durations.longest_first(items)
     if settings.get_current_profile_name() != "long":
         return
     tests = {item.obj for item in items if isinstance(item, pytest.Function) and is_hypothesis_test(item.obj)}
@@ -81,7 +104,6 @@ def own_stack(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stack]
     """
     settings = {
         "COVEY_LEASE_SECONDS": "60",
-        "COVEY_HEARTBEAT_SECONDS": "0.5",
         **getattr(request, "param", {}),
     }
     stack = Stack(tmp_path / "data", settings).start()

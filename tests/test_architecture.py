@@ -31,7 +31,9 @@ CODE_ON_LOAD = {"pickle", "_pickle", "cPickle", "cloudpickle", "dill", "joblib",
 """Libraries of file formats that can run code when a file is loaded."""
 
 SQL = {"select", "insert", "update", "delete", "text", "exists", "union", "union_all", "literal_column"}
-SQL_FILES = {"service.py", "queries.py", "completion.py", "work.py", "publishing.py", "metrics.py"}
+SQL_FILES = {
+    *("service.py", "queries.py", "deliveries.py", "completion.py", "work.py", "publishing.py", "metrics.py")
+}
 """Files of a resource that may contain SQL."""
 MORE_SQL_FILES = {
     "app/console/sessions.py",

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import ast
+import json
+import logging
+import os
 import re
 from base64 import b64encode, urlsafe_b64encode
 from pathlib import Path
 
 import pytest
 import settings_page
+import structlog
 from pydantic import ValidationError
+from typer.testing import CliRunner
 
-from app.settings import Settings
+from app.cli.main import cli
+from app.settings import CLIENT_VARIABLES, Settings
 
 ROOT = Path(__file__).parents[1]
 TEST_VARIABLES = {"COVEY_DATA", "COVEY_TEST_DATABASE_URL"}
-CLIENT_VARIABLES = {"COVEY_API_KEY", "COVEY_IMAP_PASSWORD", "COVEY_URL"}
 
 
 def test_the_settings_page_is_up_to_date() -> None:
@@ -57,6 +62,25 @@ def test_every_documented_variable_exists() -> None:
 def test_settings_are_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COVEY_WORKER_CONCURRENCY", "7")
     assert Settings().worker_concurrency == 7
+
+
+def test_a_variable_that_is_no_setting_is_logged_at_the_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    handlers = logging.getLogger().handlers
+    monkeypatch.setattr(os, "execv", lambda *_: None)
+    monkeypatch.setenv("COVEY_QUEUE_AHEAD", "3")
+    monkeypatch.setenv("COVEY_API_KEY", "cov_secret")
+    try:
+        result = CliRunner().invoke(cli, ["worker"])
+    finally:
+        logging.getLogger().handlers = handlers
+        structlog.reset_defaults()
+    (line,) = result.output.splitlines()
+    entry = json.loads(line)
+    assert (entry["event"], entry["level"]) == ("settings.unknown", "warning")
+    assert "COVEY_QUEUE_AHEAD" in entry["variables"]
+    assert set(entry["variables"]).isdisjoint({"COVEY_API_KEY", "COVEY_JOB_NICENESS"})
 
 
 @pytest.mark.parametrize(

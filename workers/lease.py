@@ -16,7 +16,7 @@ _JOIN_SECONDS = 0.05
 
 
 class LeaseRenewal:
-    """Renews the lease of a claimed job every ``COVEY_HEARTBEAT_SECONDS`` with a connection of its own.
+    """Renews the lease of a claimed job with every heartbeat, over a connection of its own.
 
     If the database is unavailable, the job process continues; if this takes too long, the lease decides.
 

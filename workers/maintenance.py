@@ -25,7 +25,7 @@ from app.server.child_process import ChildProcess
 from app.server.process_name import name_process
 from app.server.supervisor import supervise
 from app.settings import Settings
-from app.webhooks.delivery import Deliverer
+from app.webhooks.sender import WebhookSender
 from workers import job_kinds, stopping
 from workers.heartbeat import Heartbeat
 from workers.lost_jobs import requeue_lost_jobs
@@ -155,4 +155,4 @@ def _report_ready() -> None:
 
 def _send_events(ctx: AppContext) -> None:
     """Send the events of webhooks until the worker stops, or an error in Covey ends the event loop."""
-    asyncio.run(Deliverer(ctx).run(stopping.requested))
+    asyncio.run(WebhookSender(ctx).run(stopping.requested))

@@ -18,7 +18,7 @@ from app.api.access_log import AccessLog
 from app.api.errors import HeadersTooLarge, problem_of
 from app.api.guards import Authenticator
 from app.api.protocol_errors import error_response
-from app.api.request_head import RequestHead
+from app.api.request_head import MAX_HEADER_BYTES, RequestHead
 from app.api.request_ids import caller_request_id, caller_trace_id
 from app.api.web_pages import WebPageFilter
 from app.errors import BadRequest, NotReady, ServiceError, TooLarge
@@ -36,6 +36,10 @@ _INBOUND = re.compile(r"/v1/routers/[^/]+/inbound/.+")
 
 _RESOURCES = ("/v1/", "/v2/", "/label-studio/")
 """Paths whose responses depend on the API key."""
+
+INBOUND_FACTOR = 4
+"""A request of an e-mail provider can be this many times as large as a message, because it can contain the
+parts of the message again in base64."""
 
 UNCOUNTED_BYTES = 64 * 1024
 """Each body may hold this much memory without counting, so that small requests are never refused."""
@@ -63,12 +67,11 @@ _HEADERS_OF_RESOURCES = _encode({**SECURITY_HEADERS, "Cache-Control": "no-store"
 
 def body_limit(settings: Settings) -> Callable[[str], int]:
     """Return the size limit of bodies by path. Streamed bodies have stricter limits of their own."""
-    largest = max(settings.max_upload_bytes, settings.max_artifact_bytes)
 
     def limit(path: str) -> int:
         if _INBOUND.fullmatch(path):
-            return settings.max_inbound_bytes
-        return largest if _UPLOADS.fullmatch(path) else settings.max_body_bytes
+            return settings.max_message_bytes * INBOUND_FACTOR
+        return settings.max_upload_bytes if _UPLOADS.fullmatch(path) else settings.max_body_bytes
 
     return limit
 
@@ -111,8 +114,7 @@ def body_budget(settings: Settings) -> BodyBudget:
         max(
             settings.max_bodies_bytes,
             settings.max_body_bytes,
-            settings.max_message_bytes,
-            settings.max_inbound_bytes,
+            settings.max_message_bytes * INBOUND_FACTOR,
         )
     )
 
@@ -123,7 +125,6 @@ class RequestMiddleware:
     Args:
         app: the wrapped application.
         limit: returns the size limit of the body for a path, in bytes.
-        max_header_bytes: size limit of all headers, in bytes.
         web_pages: recognizes requests of foreign web pages.
         budget: counts the bytes of all bodies in memory.
         access_log: logs the responses.
@@ -133,14 +134,12 @@ class RequestMiddleware:
         self,
         app: ASGIApp,
         limit: Callable[[str], int],
-        max_header_bytes: int,
         web_pages: WebPageFilter,
         budget: BodyBudget,
         access_log: AccessLog,
     ) -> None:
         self._app = app
         self._limit = limit
-        self._max_header_bytes = max_header_bytes
         self._web_pages = web_pages
         self._budget = budget
         self._access_log = access_log
@@ -213,9 +212,9 @@ class RequestMiddleware:
 
     async def _reason_to_refuse(self, scope: Scope, head: RequestHead, limit: int) -> ServiceError | None:
         """Return the error if the head of a request is reason enough to refuse it."""
-        if head.n_bytes > self._max_header_bytes:
+        if head.n_bytes > MAX_HEADER_BYTES:
             return HeadersTooLarge(
-                f"the head of the request is larger than the limit of {self._max_header_bytes:,} bytes"
+                f"the head of the request is larger than the limit of {MAX_HEADER_BYTES:,} bytes"
             )
         if head.n_hosts != 1 and scope["http_version"] == "1.1":
             return BadRequest("the request must have exactly one Host header")

@@ -13,6 +13,10 @@ from fastapi import Request
 from starlette.types import Scope
 
 from app.api.errors import Unsupported
+from app.settings import KIB
+
+MAX_HEADER_BYTES = 32 * KIB
+"""Maximum size of all headers of a request together."""
 
 
 class RequestHead:

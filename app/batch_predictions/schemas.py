@@ -13,6 +13,10 @@ from app.api.schemas import Count, Name, NextCursor, RequestModel, ResponseModel
 from app.jobs.schemas import JobPriority, JobState, Progress
 from app.serving.schemas import UnknownFeatures
 
+MAX_RANKED_LABELS = 200_000_000
+"""Maximum number of labels in all rankings of a batch prediction (documents times ``top``, or times the
+labels of the version), and in all its label sets. A ranked label takes about 50 bytes as NDJSON."""
+
 BatchPredictionId: TypeAlias = Annotated[str, Path(description="Id of the batch prediction.")]
 ResultFormat = TypeAliasType(
     "ResultFormat",
@@ -56,7 +60,7 @@ class BatchPredictionCreate(RequestModel):
     not matter."""
     top: Count | None = None
     """Maximum number of labels in each ranking. By default every label is ranked. Required if the rankings of
-    all documents would otherwise have more labels than `COVEY_MAX_BATCH_RANKED_LABELS`."""
+    all documents would otherwise have more than 200 million labels."""
     format: ResultFormat = "ndjson"
     """Format of the result."""
     priority: JobPriority = 0

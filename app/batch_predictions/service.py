@@ -8,6 +8,7 @@ from sqlalchemy import select
 
 from app.api.idempotency import Idempotency
 from app.batch_predictions.schemas import (
+    MAX_RANKED_LABELS,
     BatchPrediction,
     BatchPredictionCreate,
     BatchPredictionPage,
@@ -65,7 +66,7 @@ def create(ctx: AppContext, body: BatchPredictionCreate, idempotency: Idempotenc
         versions.lock_model(tx, body.model, shared=True)
         version = resolve(tx.session, body.model, body.version)
         check_kind(version, dataset, pointer="/dataset_id")
-        _check_ranked_labels(body, version, dataset, ctx.settings.max_batch_ranked_labels)
+        _check_ranked_labels(body, version, dataset, MAX_RANKED_LABELS)
         job = queue.enqueue(
             tx,
             "batch_prediction",

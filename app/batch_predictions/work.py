@@ -6,7 +6,7 @@ from sqlalchemy import select
 
 from app.batch_predictions.rank_examples import FailedDocument, rank_examples
 from app.batch_predictions.result_files import open_result
-from app.batch_predictions.schemas import BatchPredictionCreate, BatchPredictionResult
+from app.batch_predictions.schemas import MAX_RANKED_LABELS, BatchPredictionCreate, BatchPredictionResult
 from app.context import AppContext
 from app.db import tables
 from app.db.session import Transaction
@@ -15,7 +15,7 @@ from app.jobs.progress import ProgressReporter
 from app.jobs.queue import Claim
 from app.jobs.retry import write_with_retry
 from app.jobs.work import Work
-from app.serving.instances import find_unknown_features
+from app.serving.instances import MAX_PRODUCTS, find_unknown_features
 from models import artifact
 from models.data.store import StoredExamples
 from models.errors import UnsuitableDataError
@@ -48,16 +48,14 @@ class PredictBatch(Work):
         with ctx.storage.temporary_file(suffix) as path:
             report("predicting", 0, examples.n_examples, "documents")
             with open_result(path, request.format, pipeline.labels_) as result:
-                for part in rank_examples(
-                    pipeline, examples, top=request.top, max_products=ctx.settings.max_products
-                ):
+                for part in rank_examples(pipeline, examples, top=request.top, max_products=MAX_PRODUCTS):
                     if isinstance(part, FailedDocument):
                         failed += 1
                         documents += 1
                     else:
                         documents += len(part.ids)
                         predicted_labels += sum(map(len, part.ranking.label_sets))
-                        _check_predicted_labels(predicted_labels, ctx.settings.max_batch_ranked_labels)
+                        _check_predicted_labels(predicted_labels, MAX_RANKED_LABELS)
                     result.write(part)
                     report("predicting", documents, examples.n_examples, "documents")
             report("storing", 0, 1, "files")

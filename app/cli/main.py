@@ -13,13 +13,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import structlog
 import typer
 from rich.console import Console
 
 from app import logs
 from app.cli import mail_commands
 from app.cli.errors import CommandError
-from app.settings import Settings
+from app.settings import PREFIX, Settings, unknown_variables
 from app.version import __version__
 
 cli = typer.Typer(
@@ -60,12 +61,19 @@ def settings_with(**options: Any) -> Settings:
     """Return the settings; options take precedence, and child processes inherit them by the environment."""
     for name, value in options.items():
         if value is not None:
-            os.environ[f"COVEY_{name.upper()}"] = str(value)
+            os.environ[f"{PREFIX}{name.upper()}"] = str(value)
     return Settings()
 
 
 def _settings_in(data: Path | None) -> Settings:
     return settings_with(data_dir=data.resolve() if data else None)
+
+
+def _warn_of_unknown_variables(settings: Settings) -> None:
+    """Log the variables that have no effect, although somebody has set them as settings."""
+    logs.configure(settings)
+    if variables := unknown_variables(os.environ):
+        structlog.get_logger().warning("settings.unknown", variables=variables)
 
 
 @contextmanager
@@ -102,7 +110,7 @@ def serve_command(
     settings = settings_with(
         data_dir=data.resolve() if data else None, host=host, port=port, processes=processes
     )
-    logs.configure(settings)
+    _warn_of_unknown_variables(settings)
     with _reported_errors():
         serve(settings, lambda url: typer.echo(f"Covey is ready at {url}\nThe console is at {url}/console"))
 
@@ -125,6 +133,8 @@ def api(
 ) -> None:
     """Run only the HTTP API, for production. The database must be migrated."""
     settings = settings_with(host=host, port=port, processes=processes)
+    if fd is None:  # otherwise the parent process has logged them
+        _warn_of_unknown_variables(settings)
     with _reported_errors():
         if settings.processes > 1 and fd is None:
             from app.cli.serve_processes import serve_processes
@@ -146,6 +156,7 @@ def worker(context: typer.Context) -> None:
 
     Further arguments are those of `celery worker`, for example `-Q training -c 4`.
     """
+    _warn_of_unknown_variables(Settings())
     # The app must not import the workers, which are above it.
     os.execv(sys.executable, [sys.executable, "-m", "workers", *context.args])  # noqa: S606
 

@@ -19,6 +19,7 @@ from models.data.limits import IngestLimits
 from models.data.record import RecordError, check_name, quoted
 from models.errors import ParameterError
 from models.labels import LabelTree
+from models.labels.tree import MAX_DEPTH
 
 
 def create(ctx: AppContext, body: DatasetCreate, idempotency: Idempotency) -> Dataset:
@@ -37,7 +38,7 @@ def create(ctx: AppContext, body: DatasetCreate, idempotency: Idempotency) -> Da
     tree = body.label_tree if body.label_tree is not None else derivation.inherited_tree(sources)
     try:
         if tree:
-            _check_label_tree(tree, ctx.settings.max_tree_depth)
+            _check_label_tree(tree)
         label_changes = _label_changes(body, tree)
     except ParameterError as error:
         raise from_library_error(error) from error
@@ -97,14 +98,14 @@ def _store_examples(ctx: AppContext, dataset_id: str, examples: Sequence[Example
     return key
 
 
-def _check_label_tree(parents: Mapping[str, str], max_depth: int) -> None:
+def _check_label_tree(parents: Mapping[str, str]) -> None:
     """Check that a data set can have a label tree.
 
     Raises:
         ParameterError: the tree has a cycle, too many levels, or a label that no file may contain.
     """
     tree = LabelTree(parents)
-    tree.check_depth(max_depth)
+    tree.check_depth(MAX_DEPTH)
     for label in tree.labels:
         try:
             check_name(label, "a label", "", IngestLimits.name_length)

@@ -24,6 +24,9 @@ from models.data.record import Items
 from models.errors import BadDataError
 from models.labels import LabelTree
 
+CONTENT_FACTOR = 4
+"""After decompression, the content of a data set can be this many times as large as an upload."""
+
 OPTIONS: TypeAdapter[FormatOptions] = TypeAdapter(FormatOptions)
 
 
@@ -132,13 +135,9 @@ def ingest_limits(settings: Settings) -> IngestLimits:
     """Return the limits on the content of a data set from the settings."""
     return IngestLimits(
         text_chars=settings.max_text_chars,
-        record_bytes=settings.max_record_bytes,
         examples=settings.max_examples,
         labels=settings.max_labels,
-        tree_depth=settings.max_tree_depth,
-        features=settings.max_features,
-        decompressed_bytes=settings.max_content_bytes,
-        compression_ratio=settings.max_compression_ratio,
+        decompressed_bytes=settings.max_upload_bytes * CONTENT_FACTOR,
     )
 
 

@@ -29,6 +29,9 @@ from app.limits import service as limits
 from app.training.coverings import check_coverings, coverings_of_learners
 from app.training.decision_costs import check_costs
 
+MAX_CELLS = 1000
+"""Maximum number of cells in one experiment: configurations times folds."""
+
 
 def create(ctx: AppContext, body: ExperimentCreate, idempotency: Idempotency) -> Experiment:
     """Queue an experiment; reject it if it is already certain that it cannot run.
@@ -44,9 +47,9 @@ def create(ctx: AppContext, body: ExperimentCreate, idempotency: Idempotency) ->
     dataset = datasets.get_ready(ctx, body.dataset_id, pointer="/dataset_id")
     datasets.check_labelled(dataset, pointer="/dataset_id")
     # Each configuration has at least one cell. Check this before the grid is expanded.
-    _check_cells(n_configurations(body), body, ctx.settings.max_experiment_cells)
+    _check_cells(n_configurations(body), body, MAX_CELLS)
     request = fill_in_defaults(body, dataset)
-    _check_cells(n_cells(request), body, ctx.settings.max_experiment_cells)
+    _check_cells(n_cells(request), body, MAX_CELLS)
     # The folds are not known yet, so this only rejects coverings that no fold could use.
     learners = [(pointer, configuration.learner) for pointer, configuration in expand_grid(body)]
     measured = [(f"/coverings/{name}", covering) for name, covering in body.coverings.items()]

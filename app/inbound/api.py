@@ -37,7 +37,7 @@ async def receive_sendgrid(request: Direct, name: RouterName) -> Receipt:
     keys = sendgrid.read_keys(split(settings.inbound_sendgrid_keys))
     signature = request.head.get(sendgrid.SIGNATURE_HEADER)
     timestamp = request.head.get(sendgrid.TIMESTAMP_HEADER)
-    sendgrid.check_head(signature, timestamp, time.time(), settings.inbound_max_age_seconds)
+    sendgrid.check_head(signature, timestamp, time.time())
     content_type, body = await _read(request)
     return await _receive(
         request, name, lambda: sendgrid.read(keys, signature or "", timestamp or "", content_type, body)
@@ -54,9 +54,7 @@ async def receive_mailgun(request: Direct, name: RouterName) -> Receipt:
     return await _receive(
         request,
         name,
-        lambda: mailgun.read(
-            keys, content_type, body, now=time.time(), max_age=settings.inbound_max_age_seconds
-        ),
+        lambda: mailgun.read(keys, content_type, body, now=time.time()),
     )
 
 
@@ -77,10 +75,8 @@ async def receive_ses(request: Direct, name: RouterName) -> Receipt:
     topics = split(settings.inbound_ses_topics)
     keys = sns.read_certificates(settings.inbound_ses_certificates, topics)
     _, body = await _read(request, sns.MAX_BODY_BYTES)
-    now, max_age = time.time(), settings.inbound_max_age_seconds
-    return await _receive(
-        request, name, lambda: ses.read(sns.read(keys, topics, body, now=now, max_age=max_age))
-    )
+    now = time.time()
+    return await _receive(request, name, lambda: ses.read(sns.read(keys, topics, body, now=now)))
 
 
 async def _read(request: DirectRequest, limit: int | None = None) -> tuple[str, bytes]:

@@ -30,6 +30,10 @@ log = structlog.get_logger()
 UNAVAILABLE = (OperationalError, OSError, RedisError)
 """Errors of an unavailable broker."""
 
+QUEUE_AHEAD = 2
+"""Number of jobs of each Celery queue that are handed to the broker before a worker is free. The others wait
+in the database, where urgent ones overtake them."""
+
 PERIOD_SECONDS = 1.0
 """Time between two looks of a worker's relay for jobs of which nothing told it."""
 
@@ -61,7 +65,7 @@ class Relay:
         Raises:
             SQLAlchemyError: the database is unavailable.
         """
-        while tasks := hand_out(self._db, self._settings.queue_ahead):
+        while tasks := hand_out(self._db, QUEUE_AHEAD):
             self._send(tasks)
 
     def tick(self) -> None:

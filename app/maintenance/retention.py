@@ -40,6 +40,13 @@ MAX_BATCHES = 200
 PAUSE_SECONDS = 0.05
 """Pause after each transaction, in which other writers get their turn."""
 
+KEEP_IDEMPOTENCY_DAYS = 1.0
+"""How long a response to an ``Idempotency-Key`` is kept: much longer than clients repeat a request, and as
+long as signatures of e-mail providers are valid."""
+
+KEEP_WORKERS_DAYS = 1.0
+"""How long the record of a dead worker is kept: long enough to look into its death."""
+
 Keys: TypeAlias = Sequence[tuple[Any, ...]]
 """Primary keys of rows."""
 
@@ -262,7 +269,7 @@ RULES: Sequence[Rule] = (
         "idempotency_records",
         tables.IdempotencyRecord,
         lambda before: tables.IdempotencyRecord.created_at < before,
-        keep_days=lambda settings: settings.keep_idempotency_days,
+        keep_days=lambda _: KEEP_IDEMPOTENCY_DAYS,
         order_by=tables.IdempotencyRecord.created_at,
     ),
     Rule(
@@ -285,7 +292,7 @@ RULES: Sequence[Rule] = (
                 select(tables.Job.lease_owner).where(tables.Job.lease_owner.is_not(None))
             ),
         ),
-        keep_days=lambda settings: settings.keep_workers_days,
+        keep_days=lambda _: KEEP_WORKERS_DAYS,
     ),
     Rule(
         "console_sessions",

@@ -29,6 +29,9 @@ from app.storage import FileInfo
 
 log = structlog.get_logger()
 
+GRACE = 12
+"""An unreferenced file is kept for this many times the period of deletions: an hour by default."""
+
 BATCH_SIZE = 500
 """Maximum number of keys in one query."""
 
@@ -40,7 +43,7 @@ def delete_unused(ctx: AppContext, stop: Callable[[], bool]) -> int:
     """Delete the files that no row needs. Return their number."""
     with ctx.db.read() as session:
         now = database_now(session)
-    old = now - timedelta(seconds=ctx.settings.orphan_grace_seconds)
+    old = now - timedelta(seconds=ctx.settings.collect_seconds * GRACE)
     deleted = 0
     for folder, needed in _FOLDERS_OF_RUNNING_WORK.items():
         deleted += _delete(ctx, stop, ctx.storage.files(folder), needed)

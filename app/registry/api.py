@@ -115,7 +115,7 @@ async def import_version(
     refuse_encoding(head_of(request))
     # The artifact is checked in a local file first, so that the storage receives it once, and only if valid.
     async with InStorageThread(ctx.storage.temporary_file(".covey")) as path:
-        limit = ctx.settings.max_artifact_bytes
+        limit = ctx.settings.max_upload_bytes
         sha256 = await receive_file(path, request.stream(), limit=limit, what="artifact")
         version = await STORAGE.run(service.import_version, ctx, name, path, idempotency.of(sha256))
     response.headers["Location"] = f"/v1/models/{name}/versions/{version.version}"

@@ -12,6 +12,7 @@ from models import artifact
 from models.artifact import Manifest
 from models.errors import ArtifactError, ParameterError
 from models.labels import LabelTree
+from models.labels.tree import MAX_DEPTH
 from models.pipeline import Pipeline
 
 _MeasureName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
@@ -70,6 +71,6 @@ def _check_limits(manifest: Manifest, settings: Settings) -> None:
             f"the label tree has {len(manifest.label_tree):,} entries; the limit is {settings.max_labels:,}"
         )
     try:
-        LabelTree(manifest.label_tree).check_depth(settings.max_tree_depth)
+        LabelTree(manifest.label_tree).check_depth(MAX_DEPTH)
     except ParameterError as error:
         raise ArtifactError(str(error)) from error

@@ -12,6 +12,10 @@ from app.serving.responses import new_ranked_label, ranked_labels
 from app.serving.schemas import RankedLabel
 from models.pipeline import Ranking
 
+DECISION_RANKING: Final = 20
+"""Number of labels in the ranking of a decision. With thousands of labels, the whole ranking would be most of
+the size of the database."""
+
 NOT_CALIBRATED: Final = (
     "the version is not calibrated, so review_below cannot be applied; train a version with the decision "
     "auto, or remove review_below from the router"

@@ -36,6 +36,9 @@ MAX_GROUP = 128
 MAX_GROUP_CHARS = 4 * 1024 * 1024
 """Maximum size of the decisions in one transaction that has more than one."""
 
+MAX_WAITING = 2000
+"""Maximum number of decisions that wait. Beyond it, messages get 503."""
+
 MAX_WAITING_CHARS = 64 * 1024 * 1024
 """Maximum size of all decisions that wait."""
 
@@ -77,7 +80,7 @@ class DecisionWriter:
         max_waiting: maximum number of decisions that wait for their commit.
     """
 
-    def __init__(self, db: Database, max_waiting: int) -> None:
+    def __init__(self, db: Database, max_waiting: int = MAX_WAITING) -> None:
         self._db = db
         self._max_waiting = max_waiting
         self._stopping = False

@@ -34,6 +34,9 @@ FOLDER = "messages"
 
 MediaType: TypeAlias = Literal["message/rfc822", "application/json"]
 
+MAX_KEPT_BYTES = 10 * MIB
+"""Maximum size of a message that is kept. Longer messages are only routed."""
+
 WRITE_SECONDS = 5.0
 """How long a message waits for its file. A slow storage must not hold up the mail."""
 
@@ -121,12 +124,10 @@ class MessageArchive:
             config: the router.
             message: the message; None if the caller does not have it.
         """
-        settings = self._ctx.settings
-        limit = settings.max_kept_message_bytes
         if message is None:
             return ArchiveResult(reason="the original message is not available")
-        if message.truncated or len(message.content) > limit:
-            return ArchiveResult(reason=f"the message is longer than {limit:,} bytes")
+        if message.truncated or len(message.content) > MAX_KEPT_BYTES:
+            return ArchiveResult(reason=f"the message is longer than {MAX_KEPT_BYTES:,} bytes")
         if time.monotonic() < self._slow_until:
             return ArchiveResult(reason="the storage is slow")
         key = f"{FOLDER}/{decision_id}.zst"

@@ -25,6 +25,7 @@ from app.routing import canary, policies, service
 from app.routing.decision_content import message_summary, new_decision
 from app.routing.decision_rows import DecisionRow
 from app.routing.decision_rules import (
+    DECISION_RANKING,
     NO_KNOWN_WORDS,
     apply_rules,
     decision_ranking,
@@ -253,7 +254,7 @@ class MessageRouter:
         labels = pipeline.labels_
         selected = predicted_labels(labels, ranked)
         outcome = apply_rules(config, selected, set_probability(ranked), by.rule.unmet)
-        ranking = decision_ranking(labels, ranked, selected, settings.decision_ranking)
+        ranking = decision_ranking(labels, ranked, selected, DECISION_RANKING)
         explanation = scored.explanation
         if explanation:
             included = {item.label for item in ranking}

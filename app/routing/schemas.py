@@ -442,7 +442,7 @@ class Decision(ResponseModel):
     """Distinct destinations of the message, in order of the departments; the fallback if there is no
     department."""
     ranking: list[RankedLabel]
-    """The labels with the highest scores (`COVEY_DECISION_RANKING`, 20 by default) and every selected
+    """The 20 labels with the highest scores and every selected
     department, in descending order of the scores."""
     set_probability: float | None = None
     """Calibrated probability that the departments are exactly the right ones; without departments, that none

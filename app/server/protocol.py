@@ -25,6 +25,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from app.api.errors import PROBLEM_JSON, HeadersTooLarge, RequestTimeout, problem_of, status_of
+from app.api.request_head import MAX_HEADER_BYTES
 from app.errors import BadRequest, NotReady, ServiceError
 from app.ids import new_id
 from app.server.collected_writes import CollectingTransport, WriteCollector
@@ -32,6 +33,18 @@ from app.server.response_cycle import ResponseCycle
 from app.settings import Settings
 
 log = structlog.get_logger()
+
+HEAD_SECONDS = 20.0
+"""Time in which the head of a request must arrive."""
+
+BODY_SECONDS = 30.0
+"""Interval in which the rate of an incoming body is checked."""
+
+BODY_BYTES_PER_SECOND = 256
+"""Minimum rate at which a body must arrive."""
+
+RESPONSE_SECONDS = 60.0
+"""Time in which a client must read some bytes of a waiting response."""
 
 _BODY_HEADERS = frozenset({b"content-length", b"transfer-encoding"})
 """The headers of a request with a body."""
@@ -57,7 +70,7 @@ class ConnectionLimits:
     """The limits of the connections of one process.
 
     Attributes:
-        settings: time and size limits.
+        settings: how long connections are kept.
         max_connections: maximum number of connections.
         waiting: connections without a running request, the longest waiting first.
         writes: writes to all connections.
@@ -135,7 +148,7 @@ class HttpProtocol(HttpToolsProtocol):
             is_upgrade = isinstance(error.__context__, _SkippedBodyError)
             self._refuse(BadRequest(_NO_UPGRADE if is_upgrade else "the request is not valid HTTP/1.1"))
             return
-        limit = self._settings.max_header_bytes
+        limit = MAX_HEADER_BYTES
         if self._unparsed > limit and not self.transport.is_closing():
             if self._phase is Phase.BODY:
                 self._refuse(BadRequest("the chunks of the body are not valid"))
@@ -205,13 +218,13 @@ class HttpProtocol(HttpToolsProtocol):
             if self._waited > self._settings.keep_alive_seconds:
                 self.transport.close()
         elif self._phase is Phase.HEAD:
-            if self._waited > self._settings.head_seconds:
-                self._time_out(f"the head of the request took longer than {self._settings.head_seconds:g} s")
+            if self._waited > HEAD_SECONDS:
+                self._time_out(f"the head of the request took longer than {HEAD_SECONDS:g} s")
         elif self.flow.read_paused or self.cycle.waiting_for_100_continue:
             self._enter(Phase.BODY)  # the client cannot send
-        elif self._waited > (limit := self._settings.body_seconds):
-            if self._received < limit * self._settings.body_bytes_per_second:
-                self._time_out(f"only {self._received:,} bytes of the body arrived in {limit:g} s")
+        elif self._waited > BODY_SECONDS:
+            if self._received < BODY_SECONDS * BODY_BYTES_PER_SECOND:
+                self._time_out(f"only {self._received:,} bytes of the body arrived in {BODY_SECONDS:g} s")
             else:
                 self._enter(Phase.BODY)
 
@@ -223,7 +236,7 @@ class HttpProtocol(HttpToolsProtocol):
             self._unsent_seconds = 0.0
             return
         self._unsent_seconds += seconds
-        if self._unsent_seconds > self._settings.response_seconds:
+        if self._unsent_seconds > RESPONSE_SECONDS:
             log.info("connection.timed_out", phase="RESPONSE")
             self.transport.abort()
 

@@ -29,8 +29,8 @@ _BODY = BodyValidator(PredictRequest)
 async def predict(request: Direct, name: ModelName) -> Response:
     """Predict label sets and rankings of documents with a version of a model.
 
-    Settings limit the number of instances (`COVEY_MAX_INSTANCES`), the length of a text
-    (`COVEY_MAX_TEXT_CHARS`) and the number of labels in the response (`COVEY_MAX_PREDICTED_LABELS`).
+    Settings limit the number of instances (`COVEY_MAX_INSTANCES`) and the length of a text
+    (`COVEY_MAX_TEXT_CHARS`). A response has at most 100,000 labels.
     """
     refuse_encoding(request.head)
     raw = await request.body()

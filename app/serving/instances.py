@@ -20,6 +20,10 @@ from models.mail import MailDocument, read_email
 from models.mail.email import Email
 from models.pipeline import Pipeline
 
+MAX_PRODUCTS: Final = 5_000_000
+"""Maximum number of products of two features (``interactions: 2``) in one prediction request, and of one
+document of a batch prediction."""
+
 _MAX_LISTED_NAMES: Final = 10
 
 
@@ -50,7 +54,7 @@ def to_documents(
             raise TooLarge(message, errors=[(f"/{field}/{i}/text", message)])
     if pipeline.kind_ == "features":
         rows = _to_feature_rows(instances, field)
-        check_products(pipeline, rows, settings, field=field)
+        check_products(pipeline, rows, field=field)
         return rows
     if pipeline.kind_ == "email":
         return [_to_mail(instance, f"/{field}/{i}") for i, instance in enumerate(instances)]
@@ -60,9 +64,7 @@ def to_documents(
     ]
 
 
-def check_products(
-    pipeline: Pipeline, rows: FeatureRows, settings: Settings, *, field: str = "instances"
-) -> None:
+def check_products(pipeline: Pipeline, rows: FeatureRows, *, field: str = "instances") -> None:
     """Check how many products of two features a pipeline would compute for rows.
 
     Raises:
@@ -70,7 +72,7 @@ def check_products(
     """
     if not isinstance(pipeline.features_, NumericFeatures):
         return
-    n_products, limit = pipeline.features_.n_products(rows), settings.max_products
+    n_products, limit = pipeline.features_.n_products(rows), MAX_PRODUCTS
     if n_products > limit:
         message = (
             f"this model multiplies each two features of an instance, which gives {n_products:,} products; "

@@ -28,6 +28,10 @@ Result = TypeVar("Result")
 Documents: TypeAlias = list[str] | list[MailDocument] | FeatureRows
 """Documents of the kind that a pipeline was trained on."""
 
+MAX_PREDICTED_LABELS = 100_000
+"""Maximum number of labels in all rankings, label sets and explanations of one response, together with the
+terms in its explanations."""
+
 
 async def predict(
     catalog: Catalog,
@@ -70,7 +74,6 @@ async def rank(
     reference: int | str,
     read: Callable[[Pipeline], Documents],
     write: Callable[[ServedVersion, LoadedVersion, Ranking], Result],
-    settings: Settings,
     *,
     n_instances: int,
     n_bytes: int,
@@ -85,7 +88,6 @@ async def rank(
         reference: the number or an alias of the version.
         read: returns the documents for a pipeline. It runs in the thread of the prediction, as ``write``.
         write: converts the predictions.
-        settings: the limits.
         n_instances: number of the documents.
         n_bytes: size of the request.
         top: length of the rankings; None ranks every label.
@@ -99,7 +101,7 @@ async def rank(
         pipeline = found.pipeline
         documents = read(pipeline)
         try:
-            ranking = _rank(pipeline, documents, settings, top, pipeline.rule_)
+            ranking = _rank(pipeline, documents, top, pipeline.rule_)
         except CoveyError as error:
             raise from_library_error(error) from error
         return write(version, found, ranking)
@@ -107,10 +109,8 @@ async def rank(
     return await run_measured(found.ranking_cost, n_instances, n_bytes, compute)
 
 
-def _rank(
-    pipeline: Pipeline, documents: Documents, settings: Settings, top: int | None, rule: LabelSetRule
-) -> Ranking:
-    return pipeline.rank(documents, top=top, max_labels=settings.max_predicted_labels, rule=rule)
+def _rank(pipeline: Pipeline, documents: Documents, top: int | None, rule: LabelSetRule) -> Ranking:
+    return pipeline.rank(documents, top=top, max_labels=MAX_PREDICTED_LABELS, rule=rule)
 
 
 def _predict(version: ServedVersion, found: LoadedVersion, body: PredictRequest, settings: Settings) -> bytes:
@@ -124,13 +124,13 @@ def _predict(version: ServedVersion, found: LoadedVersion, body: PredictRequest,
                 top=body.top,
                 explain=body.explain,
                 quick=body.quick,
-                max_labels=settings.max_predicted_labels,
+                max_labels=MAX_PREDICTED_LABELS,
                 rule=rule,
             )
             texts = _unknown_texts(pipeline, body, documents, explained)
             predictions = responses.explained_predictions(explained, texts, explain=body.explain)
         else:
-            ranking = _rank(pipeline, documents, settings, body.top, rule)
+            ranking = _rank(pipeline, documents, body.top, rule)
             predictions = responses.predictions(pipeline.labels_, ranking)
     except CoveyError as error:
         raise from_library_error(error) from error

@@ -60,7 +60,7 @@ class PredictRequest(RequestModel):
     """The number or an alias of the version that predicts."""
     top: Count | None = None
     """Maximum number of labels in each ranking. By default every label is ranked. Required if the rankings of
-    all instances would otherwise have more labels than `COVEY_MAX_PREDICTED_LABELS`."""
+    all instances would otherwise have more than 100,000 labels."""
     explain: bool = False
     """Whether to return the terms that contribute most to each predicted label."""
     quick: bool = False

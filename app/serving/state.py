@@ -40,6 +40,10 @@ log = structlog.get_logger()
 
 FindVersion: TypeAlias = Callable[[Session, str, int | str, str], tables.ModelVersion]
 
+POLL_SECONDS = 0.25
+"""Maximum time after which a process looks for changes of keys, aliases and routers that another process has
+made."""
+
 CHECK_SECONDS = 5.0
 """Time after which a check that does not end has failed. A request waits at most twice as long."""
 
@@ -58,7 +62,7 @@ class Catalog:
 
     Args:
         db: the database.
-        settings: how often to check, how long to continue without the database, and whether other machines
+        settings: how long to continue without the database, and whether other machines
             can reach the service.
         find_version: reads a version by its number or alias, for a request that names one which the snapshot
             does not have; raises the error for one that does not exist. Its last argument is the JSON
@@ -77,7 +81,6 @@ class Catalog:
         self._db = db
         self._find_version = find_version
         self._before_snapshot = before_snapshot
-        self._poll_seconds = settings.catalog_poll_seconds
         self._offline_seconds = settings.offline_seconds
         self._requires_keys = not settings.listens_on_loopback
         self._snapshot: Snapshot | None = None
@@ -249,7 +252,7 @@ class Catalog:
     async def _run(self) -> None:
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._poll_seconds):
+                async with asyncio.timeout(POLL_SECONDS):
                     await self._wake.wait()
             self._wake.clear()
             waiting, self._waiting = self._waiting, []

@@ -25,6 +25,6 @@ def open_storage(settings: Settings) -> Storage:
     if parts.scheme == "file" and not parts.netloc and parts.path.startswith("/"):
         return LocalStorage(Path(unquote(parts.path)))
     if parts.scheme == "s3":
-        folder = settings.storage_cache_dir or settings.data_dir.resolve() / "storage-cache"
+        folder = settings.data_dir.resolve() / "storage-cache"
         return BucketStorage.from_url(url, LocalCache(folder, settings.storage_cache_bytes))
     raise ValueError(f"COVEY_STORAGE_URL must be file:///folder or s3://bucket/prefix, not {url!r}")

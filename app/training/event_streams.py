@@ -44,6 +44,9 @@ KEEP_ALIVE_SECONDS = 15.0
 RETRY_SECONDS = 15.0
 """Value of ``Retry-After``. The end of a stream cannot be predicted."""
 
+KEYS_WITH_ALL_STREAMS = 10
+"""Number of API keys that together can have all event streams of a process."""
+
 KEPT_MESSAGES = 500
 """Number of messages that a job keeps for its streams."""
 
@@ -111,7 +114,7 @@ class EventStreams:
     def __init__(self, db: Database, settings: Settings, stopped: Callable[[], bool]) -> None:
         self._db = db
         self._per_process = settings.max_event_streams
-        self._per_key = settings.max_event_streams_per_key
+        self._per_key = max(1, settings.max_event_streams // KEYS_WITH_ALL_STREAMS)
         self._stopped = stopped
         self._lock = threading.Lock()  # requests are admitted in threads
         self._open: Counter[str] = Counter()

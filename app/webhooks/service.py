@@ -1,7 +1,9 @@
-"""Webhooks: create, list, rotate, test and delete. ``work.py`` contains the part of the workers."""
+"""Webhooks: create, list, rotate, test and delete. ``deliveries.py`` contains the part of the workers."""
 
 from __future__ import annotations
 
+import base64
+import secrets
 from datetime import timedelta
 from urllib.parse import urlsplit
 
@@ -26,7 +28,6 @@ from app.webhooks.schemas import (
     WebhookPage,
     WebhookRotate,
 )
-from app.webhooks.signature import new_secret
 
 MAX_WEBHOOKS = 100
 """Maximum number of webhooks. Every event looks at all of them."""
@@ -47,7 +48,7 @@ def create(ctx: AppContext, body: WebhookCreate, idempotency: Idempotency) -> We
     """
     idempotency.first_response(ctx.db, WebhookCreated, one_time_field="secret")
     _check(body, allow_private=ctx.settings.webhooks_allow_private)
-    secret = new_secret()
+    secret = _new_secret()
 
     def work(tx: Transaction) -> WebhookCreated:
         if (tx.session.scalar(select(func.count()).select_from(tables.Webhook)) or 0) >= MAX_WEBHOOKS:
@@ -126,7 +127,7 @@ def send_test(db: Database, webhook_id: str) -> Delivery:
 def rotate(db: Database, webhook_id: str, body: WebhookRotate, idempotency: Idempotency) -> WebhookCreated:
     """Give a webhook a new secret; the old one signs too for the grace period."""
     idempotency.first_response(db, WebhookCreated, one_time_field="secret")
-    secret = new_secret()
+    secret = _new_secret()
 
     def work(tx: Transaction) -> WebhookCreated:
         row = _get_or_404(tx.session, webhook_id, lock=True)
@@ -144,6 +145,11 @@ def delete(db: Database, webhook_id: str) -> None:
     """Delete a webhook with its deliveries."""
     with db.write() as tx:
         tx.session.delete(_get_or_404(tx.session, webhook_id, lock=True))
+
+
+def _new_secret() -> str:
+    """Return a new secret of 256 random bits, in the form of Standard Webhooks."""
+    return "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
 
 
 def _check(body: WebhookCreate, *, allow_private: bool) -> None:

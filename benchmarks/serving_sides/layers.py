@@ -198,7 +198,7 @@ async def _commits(app: FastAPI) -> float:
     router = app.state.catalog.current or await app.state.catalog.fresh()
     found = router.router(ROUTER)
     assert found is not None
-    writer = DecisionWriter(context.db, context.settings.max_waiting_decisions)
+    writer = DecisionWriter(context.db)
     writer.start()
     response = to_json({"ranking": [{"label": f"label{n}", "score": n / 7, "rank": n} for n in range(20)]})
     outcome = RoutingOutcome("fallback", [], ["frontdesk@example.org"])

@@ -1,7 +1,7 @@
 """Limits on the content of one file.
 
-The service takes all of them from its settings, except ``name_length`` and ``zip_members``. The defaults here
-equal the defaults of the settings.
+Settings of the service replace the numbers of examples and labels, the characters of a text, and the bytes of
+the file. The defaults here equal the defaults of these settings.
 """
 
 from __future__ import annotations

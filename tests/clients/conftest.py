@@ -5,23 +5,26 @@ from __future__ import annotations
 import importlib.util
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 PACKAGE = Path(__file__).parents[2] / "clients" / "python"
 
 
-def _ensure_generated() -> None:
-    spec = importlib.util.spec_from_file_location("covey_client_generate", PACKAGE / "generate.py")
+def load_script(name: str) -> ModuleType:
+    """Import a script of the package as the module ``covey_client_<name>``."""
+    spec = importlib.util.spec_from_file_location(f"covey_client_{name}", PACKAGE / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
-    module.ensure_generated()
+    return module
 
 
-_ensure_generated()
+load_script("generate").ensure_generated()
+load_script("unasync")
 sys.path.insert(0, str(PACKAGE / "src"))
 
 import either_client  # noqa: E402 - after the path
@@ -41,9 +44,12 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds that the clients waited; they do not really wait."""
     seconds: list[float] = []
 
-    async def sleep(_runtime: object, time: float) -> None:
+    def sleep(_runtime: object, time: float) -> None:
         seconds.append(time)
 
-    for runtime in (_runtime.BlockingRuntime, _runtime.AsyncRuntime):
-        monkeypatch.setattr(runtime, "sleep", sleep)
+    async def sleep_async(_runtime: object, time: float) -> None:
+        seconds.append(time)
+
+    monkeypatch.setattr(_runtime.BlockingRuntime, "sleep", sleep)
+    monkeypatch.setattr(_runtime.AsyncRuntime, "sleep", sleep_async)
     return seconds

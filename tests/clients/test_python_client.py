@@ -8,6 +8,7 @@ import importlib
 import inspect
 import json
 import pkgutil
+import re
 import subprocess
 import sys
 import zipfile
@@ -43,8 +44,7 @@ def public(kind: type) -> dict[str, Any]:
 
 def test_both_clients_have_the_same_methods_with_the_same_arguments_and_texts() -> None:
     blocking, asynchronous = public(Covey), public(AsyncCovey)
-    assert set(asynchronous) - set(blocking) == {"blocking_api"}
-    assert set(blocking) <= set(asynchronous)
+    assert set(blocking) == set(asynchronous)
     for name in set(blocking) - {"call", "iterate"}:
         assert (
             inspect.signature(blocking[name]).parameters == inspect.signature(asynchronous[name]).parameters
@@ -216,9 +216,9 @@ def test_wrong_arguments_of_an_operation_are_the_callers_error() -> None:
     service = Service(json_response(200, dataset()))
     covey = Blocking(service).covey
     with pytest.raises(TypeError, match="missing a required argument: 'dataset_id'"):
-        covey.call(datasets_get.sync_detailed, id="ds_1", client=covey.api)
+        covey.call(datasets_get.sync_detailed, id="ds_1", client=covey.api)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="missing a required argument: 'client'"):
-        list(covey.iterate(datasets_list.sync_detailed))
+        list(covey.iterate(datasets_list.sync_detailed))  # type: ignore[call-arg]
     assert service.requests == []
 
 
@@ -292,7 +292,7 @@ def test_work_is_cancelled(either: Either) -> None:
 
 
 def test_the_examples_in_docstrings_run() -> None:
-    elsewhere = {"generated", "_client", "_async_client", "routing"}  # these need a service
+    elsewhere = {"generated", "_async", "_sync"}  # these need a service
     modules = [name for _, name, _ in pkgutil.iter_modules(covey_client.__path__) if name not in elsewhere]
     n_examples = 0
     for name in modules:
@@ -306,6 +306,22 @@ def test_the_generated_part_is_that_of_the_current_document() -> None:
     assert generate.is_up_to_date()
 
 
+def test_the_blocking_client_is_generated_from_the_asynchronous_one() -> None:
+    unasync = sys.modules["covey_client_unasync"]
+    generated = unasync.generate()
+    assert unasync.contents(unasync.TARGET) == generated, "run: python clients/python/unasync.py"
+    assert {"client.py", "routing.py"} <= set(generated)
+    words = re.compile(r"\b(async|await|Async\w+|Awaitable|a(?:close|read|iter)\w*)\b")
+    for name, text in generated.items():
+        code = re.sub(r'""".*?"""|#[^\n]*', "", text, flags=re.DOTALL)
+        assert words.findall(code) == [], name
+
+
+def test_the_examples_of_the_generator_run() -> None:
+    result = doctest.testmod(sys.modules["covey_client_unasync"], raise_on_error=True)
+    assert result.attempted == 1
+
+
 def test_the_wheel_contains_everything_and_needs_nothing_of_covey(tmp_path: Path) -> None:
     build = "import hatchling.build, sys; print(hatchling.build.build_wheel(sys.argv[1]))"
     subprocess.run([sys.executable, "-c", build, str(tmp_path)], cwd=PACKAGE, check=True, capture_output=True)
@@ -313,7 +329,11 @@ def test_the_wheel_contains_everything_and_needs_nothing_of_covey(tmp_path: Path
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         (metadata,) = (archive.read(name).decode() for name in names if name.endswith("/METADATA"))
-    assert {"covey_client/py.typed", "covey_client/generated/models/dataset.py"} <= set(names)
+    assert {
+        "covey_client/py.typed",
+        "covey_client/generated/models/dataset.py",
+        "covey_client/_sync/client.py",
+    } <= set(names)
     assert {name.split("/")[0].split("-")[0] for name in names} == {"covey_client"}
     assert "Requires-Dist: httpx" in metadata
     program = (

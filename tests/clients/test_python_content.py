@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 from covey_client import AsyncCovey, Covey, Progress
-from either_client import Either, Service, dataset, json_response
+from either_client import Blocking, Either, Service, dataset, json_response
 
 CREATED = json_response(201, dataset("awaiting_content"))
 ACCEPTED = json_response(202, dataset("ingesting"))
@@ -158,3 +158,11 @@ def test_an_asynchronous_iterator_is_streamed() -> None:
 
     asyncio.run(upload())
     assert service.bodies[1] == b"part 0\npart 1\npart 2\n"
+
+
+def test_a_blocking_client_refuses_an_asynchronous_iterator() -> None:
+    async def parts() -> AsyncIterator[bytes]:
+        yield b"part"
+
+    with pytest.raises(TypeError, match="only AsyncCovey"):
+        uploaded(Blocking, parts(), body={"name": "mine"})

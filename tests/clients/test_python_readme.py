@@ -12,7 +12,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from covey_client import _async_client, _client, routing
+from covey_client._async import client as async_client
+from covey_client._async import routing as async_routing
+from covey_client._sync import client, routing
 from stack import Stack, departments
 
 ROOT = Path(__file__).parents[2]
@@ -71,7 +73,7 @@ def test_every_snippet_runs(
         printed[heading] = printed.get(heading, "") + capsys.readouterr().out
     names["covey"].close()
     names["router"].close()
-    for module in (_client, _async_client, routing):  # the examples of the classes
+    for module in (client, async_client, routing, async_routing):  # the examples of the classes
         result = doctest.testmod(module)
         assert (result.failed, result.attempted > 2) == (0, True), capsys.readouterr().out
     assert "['shipping']" in printed["From a file to a routed message"]

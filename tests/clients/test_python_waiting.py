@@ -17,9 +17,10 @@ from covey_client import (
     WaitTimeout,
     WorkCancelled,
     WorkFailed,
-    _waiting,
     models,
 )
+from covey_client._async import waiting as async_waiting
+from covey_client._sync import waiting
 from either_client import Either, Service, dataset, job, json_response, problem
 
 QUEUED = models.TrainingJob.from_dict(job("queued"))
@@ -136,7 +137,8 @@ def test_an_error_names_the_work_for_which_the_client_waited(either: Either) -> 
 def test_a_wait_ends_if_the_service_stays_away(
     either: Either, waits: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_waiting, "LONGEST_OUTAGE_SECONDS", 0.0)
+    for module in (waiting, async_waiting):
+        monkeypatch.setattr(module, "LONGEST_OUTAGE_SECONDS", 0.0)
     with pytest.raises(CoveyError, match="refused"):
         either(Service(RUNNING, events(), httpx.ConnectError("refused")))("wait", QUEUED)
 
@@ -208,7 +210,8 @@ def test_an_error_of_the_callers_function_reaches_the_caller(either: Either, pha
 def test_the_state_is_refreshed_while_the_stream_is_silent(
     either: Either, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_waiting, "REFRESH_SECONDS", 0.01)
+    for module in (waiting, async_waiting):
+        monkeypatch.setattr(module, "REFRESH_SECONDS", 0.01)
     seen: list[Progress] = []
     completed = iter(range(1000))
 

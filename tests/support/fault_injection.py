@@ -35,10 +35,8 @@ from models.pipeline import Pipeline
 
 QUICK = {
     "COVEY_LEASE_SECONDS": "3",
-    "COVEY_HEARTBEAT_SECONDS": "0.5",
     "COVEY_CHECKPOINT_SECONDS": "0.3",
-    "COVEY_COLLECT_SECONDS": "5",
-    "COVEY_ORPHAN_GRACE_SECONDS": "20",
+    "COVEY_COLLECT_SECONDS": "2",
     # With a lower priority, jobs make little progress on a busy machine.
     "COVEY_JOB_NICENESS": "0",
     "COVEY_LOG_LEVEL": "warning",

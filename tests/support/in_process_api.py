@@ -117,7 +117,7 @@ class InProcessApi:
 
     Args:
         portal: runs the event loop of the API in a thread.
-        client: sends requests with the key of an administrator.
+        client: sends requests.
         app: the application.
     """
 
@@ -158,9 +158,13 @@ class InProcessApi:
 
     @property
     def authorization(self) -> str:
-        """The header ``Authorization`` of an administrator."""
+        """The header ``Authorization`` of all requests; by default, of an administrator."""
         authorization: str = self._client.headers["Authorization"]
         return authorization
+
+    @authorization.setter
+    def authorization(self, value: str) -> None:
+        self._client.headers["Authorization"] = value
 
     def run(self, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run an asynchronous function on the event loop of the API."""
@@ -216,8 +220,16 @@ def api(
         options: settings of the API.
     """
     shutil.copyfile(migrated_sqlite, folder / "covey.db")
-    settings = Settings(data_dir=folder, checkpoint_seconds=0.001, **options)
-    storage = ControlledStorage(folder / "storage")
+    with start(Settings(data_dir=folder, checkpoint_seconds=0.001, **options), patch) as service:
+        key = keys.create(service.ctx.db, ApiKeyCreate(name="test", scopes=["admin"]))
+        service.authorization = f"Bearer {key.secret}"
+        yield service
+
+
+@contextmanager
+def start(settings: Settings, patch: pytest.MonkeyPatch) -> Iterator[InProcessApi]:
+    """Run the API on the migrated database of its data folder, without a key, until the block ends."""
+    storage = ControlledStorage(settings.data_dir / "storage")
     storage.initialize()
     patch.setattr("app.context.open_storage", lambda _settings: storage)
     # On a busy machine everything may take long.
@@ -231,7 +243,4 @@ def api(
             AsyncClient(transport=transport, base_url="http://127.0.0.1", timeout=LIMIT_SECONDS)
         ) as client,
     ):
-        ctx: AppContext = app.state.context
-        key = keys.create(ctx.db, ApiKeyCreate(name="test", scopes=["admin"]))
-        client.headers["Authorization"] = f"Bearer {key.secret}"
         yield InProcessApi(portal, client, app)

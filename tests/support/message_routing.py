@@ -56,7 +56,7 @@ async def _running(ctx: AppContext, loaded: LoadedModels | None) -> AsyncIterato
     catalog = Catalog(ctx.db, ctx.settings, resolve)
     await catalog.start()
     loaded = loaded or LoadedModels(ctx.storage, 2)
-    writer = DecisionWriter(ctx.db, ctx.settings.max_waiting_decisions)
+    writer = DecisionWriter(ctx.db)
     writer.start()
     shadows = ShadowRecorder(ctx.db, catalog, loaded)
     shadows.start()

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from stack import Stack
 from waiting import LIMIT_SECONDS
 
 from app.server.parent_death import end_with_parent
@@ -143,6 +145,46 @@ def run(page: Path, folder: Path, addresses: Mapping[str, str]) -> str:
     )
     assert result.returncode == 0, f"{result.stdout[-3000:]}\n{result.stderr[-3000:]}"
     return result.stdout
+
+
+class ReaderService:
+    """The service of all pages, and what its readers have done.
+
+    Args:
+        stack: the service, without keys.
+        folder: where each page gets a folder of its own.
+    """
+
+    def __init__(self, stack: Stack, folder: Path) -> None:
+        self.stack = stack
+        self.folder = folder
+        self.finished: Path | None = None
+
+    def run(self, page: Path) -> None:
+        """Run a page: after the page that it continues, or on a service without data."""
+        before = continued(page)
+        if before is None:
+            self.clear()
+        elif self.finished != before:
+            self.run(before)
+        folder = self.folder / name_of(page).replace("/", "-")
+        folder.mkdir()
+        try:
+            run(page, folder, {SERVICE: self.stack.url})
+        finally:
+            shutil.rmtree(folder)
+        self.finished = before or page
+
+    def clear(self) -> None:
+        """Delete what the readers of other pages have made."""
+        for path, field in (
+            ("/v1/webhooks", "id"),
+            ("/v1/routers", "name"),
+            ("/v1/models", "name"),
+            ("/v1/datasets", "id"),
+        ):
+            for item in list(self.stack.all(path)):
+                self.stack.call("DELETE", f"{path}/{item[field]}", 204)
 
 
 @cache

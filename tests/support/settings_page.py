@@ -16,7 +16,8 @@ HEAD = """\
 
 This page is a reference for administrators. Every setting is an environment variable. Command-line options
 take precedence over environment variables, and `covey serve` passes both to the processes that it starts. If
-a value is invalid, the command does not start. Sizes are in bytes, times in seconds.
+a value is invalid, the command does not start. If a variable with the prefix `COVEY_` is no setting, the log
+names it when the command starts (event `settings.unknown`). Sizes are in bytes, times in seconds.
 
 | variable | default | description |
 |---|---|---|

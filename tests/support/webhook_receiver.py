@@ -13,7 +13,7 @@ from typing import Any
 from waiting import LIMIT_SECONDS
 
 from app.context import AppContext
-from app.webhooks.delivery import Deliverer
+from app.webhooks.sender import WebhookSender
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def receiver(wrap: Callable[[Any], Any] = lambda socket: socket) -> Iterator[Rec
 def sender(ctx: AppContext) -> Iterator[None]:
     """Send the events of webhooks until the block ends, as a worker does."""
     stop = threading.Event()
-    thread = threading.Thread(target=lambda: asyncio.run(Deliverer(ctx).run(stop.is_set)))
+    thread = threading.Thread(target=lambda: asyncio.run(WebhookSender(ctx).run(stop.is_set)))
     thread.start()
     try:
         yield

@@ -19,7 +19,7 @@ from waiting import wait_for
 pytestmark = pytest.mark.system
 
 LEASE = 5.0
-SETTINGS = {"COVEY_LEASE_SECONDS": str(LEASE), "COVEY_HEARTBEAT_SECONDS": "0.5"}
+SETTINGS = {"COVEY_LEASE_SECONDS": str(LEASE)}
 
 
 @pytest.fixture

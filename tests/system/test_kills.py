@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Callable
 
 import pytest
 from stack import Stack, departments
@@ -42,7 +43,7 @@ def test_a_training_succeeds_once_if_a_process_is_killed(own_stack: Stack, targe
         job = stack.train(dataset["id"], model="killed", learner=LEARNER)
         process = hold.wait()
         (worker,) = stack.worker_pids()
-        pids = {
+        find: dict[str, Callable[[], list[int]]] = {
             "job": lambda: [process],
             "pool": lambda: stack.worker_parts(worker, "pool"),
             "maintenance": lambda: stack.worker_parts(worker, "maintenance"),
@@ -51,7 +52,8 @@ def test_a_training_succeeds_once_if_a_process_is_killed(own_stack: Stack, targe
             "broker": lambda: stack.processes("valkey-server"),
             "api": stack.api_pids,
             "everything": lambda: [*stack.processes(""), stack.pid],
-        }[target]()
+        }
+        pids = find[target]()
         assert pids
         for pid in pids:
             os.kill(pid, signal.SIGKILL)

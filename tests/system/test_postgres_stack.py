@@ -46,7 +46,6 @@ def deployment(broker: str, tmp_path: Path) -> Iterator[Production]:
             "COVEY_STORAGE_URL": f"file://{tmp_path}/storage",
             "COVEY_WORKER_CONCURRENCY": "1",
             "COVEY_LEASE_SECONDS": "60",
-            "COVEY_HEARTBEAT_SECONDS": "0.5",
         }
         deployment = Production(tmp_path, settings, workers=2).start()
         yield deployment

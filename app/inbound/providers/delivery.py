@@ -8,6 +8,10 @@ from datetime import datetime
 
 from app.errors import Forbidden, NotFound, NotReady
 
+MAX_AGE_SECONDS = 86_400.0
+"""Maximum age of a signature. Providers repeat a request for hours with the same signature. A repetition gets
+the first decision."""
+
 MAX_AHEAD_SECONDS = 300.0
 """How far the clock of a provider can be ahead of ours."""
 
@@ -59,21 +63,20 @@ def invalid_signature(detail: str) -> Forbidden:
     return Forbidden(detail, code="invalid_signature")
 
 
-def check_age(signed_at: float, now: float, max_age: float) -> None:
+def check_age(signed_at: float, now: float) -> None:
     """Refuse a delivery that is too old.
 
     Args:
         signed_at: time of the signature, in seconds since 1970.
         now: the time.
-        max_age: the maximum age in seconds.
 
     Raises:
         Forbidden: the delivery is too old, or its time is in the future.
     """
-    if not -MAX_AHEAD_SECONDS <= now - signed_at <= max_age:  # also if it is NaN
+    if not -MAX_AHEAD_SECONDS <= now - signed_at <= MAX_AGE_SECONDS:  # also if it is NaN
         raise Forbidden(
             f"the delivery was signed at {_time(signed_at)}, and this service accepts an age of "
-            f"{max_age:,.0f} s; check the clock, or set COVEY_INBOUND_MAX_AGE_SECONDS",
+            f"{MAX_AGE_SECONDS:,.0f} s; check the clock",
             code="expired_signature",
         )
 

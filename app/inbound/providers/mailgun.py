@@ -25,7 +25,7 @@ def check_keys(keys: Sequence[str]) -> None:
         raise not_configured("Mailgun", VARIABLE)
 
 
-def read(keys: Sequence[str], content_type: str, body: bytes, *, now: float, max_age: float) -> Delivery:
+def read(keys: Sequence[str], content_type: str, body: bytes, *, now: float) -> Delivery:
     """Verify a delivery, and return it.
 
     Args:
@@ -33,7 +33,6 @@ def read(keys: Sequence[str], content_type: str, body: bytes, *, now: float, max
         content_type: the header ``Content-Type``.
         body: the body.
         now: the time.
-        max_age: the maximum age of the signature in seconds.
 
     Raises:
         Forbidden: the signature is wrong or too old.
@@ -50,6 +49,6 @@ def read(keys: Sequence[str], content_type: str, body: bytes, *, now: float, max
         raise invalid_signature("the signature does not belong to this token and this key")
     if not timestamp.isdigit() or len(timestamp) > 15:
         raise invalid_signature("the timestamp of the signature is not a number")
-    check_age(float(timestamp), now, max_age)
+    check_age(float(timestamp), now)
     message = required_field(form, "body-mime", "the URL of the route must end with /mime")
     return Delivery("mailgun", digest(timestamp + token), message, single_use=True)

@@ -52,7 +52,7 @@ def read_keys(texts: Sequence[str]) -> list[ec.EllipticCurvePublicKey]:
     return keys
 
 
-def check_head(signature: str | None, timestamp: str | None, now: float, max_age: float) -> None:
+def check_head(signature: str | None, timestamp: str | None, now: float) -> None:
     """Refuse a request by its headers, before its body is read.
 
     Raises:
@@ -64,7 +64,7 @@ def check_head(signature: str | None, timestamp: str | None, now: float, max_age
         )
     if not timestamp.isascii() or not timestamp.isdigit() or len(timestamp) > 15:
         raise invalid_signature("the timestamp of the signature is not a number")
-    check_age(float(timestamp), now, max_age)
+    check_age(float(timestamp), now)
 
 
 def read(

@@ -72,7 +72,7 @@ def read_certificates(file: Path | None, topics: Sequence[str]) -> list[rsa.RSAP
 
 
 def read(
-    keys: Sequence[rsa.RSAPublicKey], topics: Sequence[str], body: bytes, *, now: float, max_age: float
+    keys: Sequence[rsa.RSAPublicKey], topics: Sequence[str], body: bytes, *, now: float
 ) -> Mapping[str, Any]:
     """Verify a message of SNS, and return its fields.
 
@@ -81,7 +81,6 @@ def read(
         topics: the accepted topics.
         body: the body.
         now: the time.
-        max_age: the maximum age in seconds.
 
     Raises:
         BadRequest: the body is not JSON.
@@ -108,7 +107,7 @@ def read(
         signed_at = datetime.fromisoformat(str(fields.get("Timestamp"))).timestamp()
     except (ValueError, OverflowError) as error:
         raise invalid_signature("the timestamp of the message is not a time") from error
-    check_age(signed_at, now, max_age)
+    check_age(signed_at, now)
     return fields
 
 

@@ -117,7 +117,6 @@ async def predict_with_model(
         version.version,
         read,
         write,
-        settings,
         n_instances=len(instances),
         n_bytes=n_bytes,
         top=1,

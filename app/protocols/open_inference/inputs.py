@@ -72,7 +72,7 @@ def read_documents(pipeline: Pipeline, tensors: Sequence[Tensor], settings: Sett
     """
     if isinstance(pipeline.features_, NumericFeatures):
         rows = _read_rows(pipeline.features_.base_names_, tensors)
-        check_products(pipeline, rows, settings, field="inputs")
+        check_products(pipeline, rows, field="inputs")
         return rows
     return to_documents(pipeline, _read_instances(tensors), settings)
 

@@ -77,7 +77,6 @@ async def infer(
         reference,
         read,
         write,
-        settings,
         n_instances=n_rows,
         n_bytes=n_bytes,
         top=requested_top(request, wanted),

@@ -17,12 +17,15 @@ from app.routing.report.service import drift_of
 
 EVENT: Event = "router.drift"
 
+DRIFT_THRESHOLD = 0.25
+"""Population stability index above which webhooks receive the event: the usual limit of a large change."""
+
 WINDOW = timedelta(days=7)
 """The decisions that are compared: those of this time until now. A router has at most one event in it."""
 
 
 def queue_drift_events(ctx: AppContext) -> None:
-    """Queue an event for each router whose recent messages have drifted more than the settings allow.
+    """Queue an event for each router whose recent messages have drifted too much.
 
     Nothing is compared if no webhook receives the event. Any number of workers can do this together.
     """
@@ -41,7 +44,7 @@ def _check_router(ctx: AppContext, name: str) -> None:
             return
         since = database_now(session) - WINDOW
         drift = drift_of(session, router, since)
-    threshold = ctx.settings.drift_threshold
+    threshold = DRIFT_THRESHOLD
     exceeded = {} if drift is None else exceeding(drift, threshold)
     if not exceeded:
         return

@@ -15,6 +15,7 @@ import pytest
 from in_process_api import InProcessApi
 from stack import departments
 
+from app.batch_predictions import service as batch_predictions
 from app.context import AppContext
 
 TEXTS = [{"text": example["text"]} for example in departments(30)[20:]]
@@ -195,11 +196,12 @@ def with_settings(service: InProcessApi, **changes: Any) -> AppContext:
     return replace(service.ctx, settings=service.ctx.settings.model_copy(update=changes))
 
 
-def test_rankings_that_are_too_long_for_all_documents_are_rejected(service: InProcessApi) -> None:
+def test_rankings_that_are_too_long_for_all_documents_are_rejected(
+    service: InProcessApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
     data = service.dataset()
     train(service, data)
-    limited = with_settings(service, max_batch_ranked_labels=85).settings
-    object.__setattr__(service.ctx, "settings", limited)
+    monkeypatch.setattr(batch_predictions, "MAX_RANKED_LABELS", 85)
     body: dict[str, Any] = {"model": "m", "dataset_id": data}
     for top in (None, 3):
         problem = service.send("POST", "/v1/batch-predictions", json={**body, "top": top}).json()

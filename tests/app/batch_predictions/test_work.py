@@ -15,7 +15,7 @@ import pytest
 import rows
 from stack import departments
 
-from app.batch_predictions import rank_examples, result_files, service
+from app.batch_predictions import rank_examples, result_files, service, work
 from app.batch_predictions.schemas import BatchPrediction, BatchPredictionCreate
 from app.batch_predictions.work import PredictBatch
 from app.context import AppContext
@@ -182,31 +182,33 @@ def test_a_batch_prediction_fails_if_many_documents_have_no_scores(
 
 
 @SQLITE
-def test_products_of_features_are_limited_for_each_document(ctx: AppContext) -> None:
+def test_products_of_features_are_limited_for_each_document(
+    ctx: AppContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
     train_with_products(ctx)
     data = in_process.dataset(ctx, overflowing(10, set()))
-    few = replace(ctx, settings=ctx.settings.model_copy(update={"max_products": 3}))
-    prediction = finished(few, create(few, data))
+    monkeypatch.setattr(work, "MAX_PRODUCTS", 3)
+    prediction = finished(ctx, create(ctx, data))
     assert prediction.result is not None
     assert (prediction.result.documents, prediction.result.failed_documents) == (10, 0)
-    fewer = replace(ctx, settings=ctx.settings.model_copy(update={"max_products": 2}))
-    prediction = finished(fewer, create(fewer, data))
+    monkeypatch.setattr(work, "MAX_PRODUCTS", 2)
+    prediction = finished(ctx, create(ctx, data))
     assert {item["error"]["detail"] for item in items(ctx, prediction)} == {
         "the document has 3 products of two features; the limit is 2"
     }
 
 
 @SQLITE
-def test_label_sets_that_are_too_large_fail_the_job(ctx: AppContext) -> None:
+def test_label_sets_that_are_too_large_fail_the_job(ctx: AppContext, monkeypatch: pytest.MonkeyPatch) -> None:
     data = in_process.dataset(ctx, departments(40))
     train(ctx, data, decision={"kind": "top_k", "k": 3})
-    limited = replace(ctx, settings=ctx.settings.model_copy(update={"max_batch_ranked_labels": 119}))
-    prediction = finished(limited, create(limited, data, top=1))
+    monkeypatch.setattr(work, "MAX_RANKED_LABELS", 119)
+    prediction = finished(ctx, create(ctx, data, top=1))
     assert prediction.state == "failed"
     assert prediction.error is not None
     assert "more than 119 labels" in prediction.error.detail
-    exact = replace(ctx, settings=ctx.settings.model_copy(update={"max_batch_ranked_labels": 120}))
-    assert finished(exact, create(exact, data, top=1)).state == "succeeded"
+    monkeypatch.setattr(work, "MAX_RANKED_LABELS", 120)
+    assert finished(ctx, create(ctx, data, top=1)).state == "succeeded"
 
 
 def test_a_running_batch_prediction_stops_when_it_is_cancelled(
@@ -372,7 +374,7 @@ def test_a_result_without_a_row_is_deleted_and_others_are_kept(ctx: AppContext, 
     kept = finished(ctx, create(ctx, dataset))
     with ctx.storage.create("predictions/job_gone.1.ndjson") as file:
         file.write(b"{}\n")
-    at_once = replace(ctx, settings=ctx.settings.model_copy(update={"orphan_grace_seconds": 1e-9}))
+    at_once = replace(ctx, settings=ctx.settings.model_copy(update={"collect_seconds": 1e-9}))
     retention.apply_retention(at_once)
     assert len(files(ctx)) == 1
     assert len(items(ctx, kept)) == 40

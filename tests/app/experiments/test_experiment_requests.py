@@ -115,7 +115,7 @@ def test_a_given_split_needs_both_parts(ctx: AppContext) -> None:
 
 
 def test_the_number_of_cells_is_limited(ctx: AppContext, dataset: str) -> None:
-    configurations = [{**BAYES, "name": str(i)} for i in range(ctx.settings.max_experiment_cells + 1)]
+    configurations = [{**BAYES, "name": str(i)} for i in range(service.MAX_CELLS + 1)]
     with pytest.raises(TooLarge, match="1001"):
         service.create(ctx, request_of(dataset, configurations=configurations), in_process.WITHOUT_KEY)
 

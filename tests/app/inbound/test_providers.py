@@ -38,7 +38,6 @@ def service(tmp_path_factory: pytest.TempPathFactory, migrated_sqlite: Path) -> 
     folder = tmp_path_factory.mktemp("providers")
     options = {
         **providers.settings(folder),
-        "max_inbound_bytes": 4_000_000,
         "max_body_bytes": 100_000,
         "max_message_bytes": 1_000_000,
     }

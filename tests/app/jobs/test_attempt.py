@@ -34,6 +34,7 @@ from app.jobs import queue
 from app.jobs.memory import memory_of
 from app.jobs.progress import ProgressReporter
 from app.jobs.queue import Claim
+from app.settings import Settings
 from models.errors import BadDataError
 from workers import attempt, job_kinds, stopping
 
@@ -184,6 +185,7 @@ def fake_work(monkeypatch: pytest.MonkeyPatch) -> FakeWork:
     fake_work = FakeWork()
     monkeypatch.setitem(job_kinds.WORK, "train", fake_work)
     monkeypatch.setattr(stopping, "_worker", mmap.mmap(-1, 1))
+    monkeypatch.setattr(Settings, "heartbeat_seconds", 0.05)
     return fake_work
 
 
@@ -191,7 +193,7 @@ class Run:
     """A queued job, and attempts at it with fast settings."""
 
     def __init__(self, ctx: AppContext, action: str, folder: Path, **settings: float) -> None:
-        update = {"heartbeat_seconds": 0.05, "job_attempts": 2, **settings}
+        update = {"job_attempts": 2, **settings}
         self.ctx = replace(ctx, settings=ctx.settings.model_copy(update=update))
         self.pid_file = folder / "pid"
         self.job_id = rows.queued(ctx.db, {"action": action, "pid": str(self.pid_file)})

@@ -17,6 +17,7 @@ from waiting import wait_for
 from app.context import AppContext
 from app.db import tables
 from app.maintenance import retention
+from app.settings import Settings
 from workers import maintenance, stopping
 from workers.requests import Requests
 
@@ -36,7 +37,8 @@ def fail(*_: object, **__: object) -> None:
 def test_heartbeats_continue_while_retention_and_the_search_for_lost_jobs_do_not_end_or_fail(
     ctx: AppContext, monkeypatch: pytest.MonkeyPatch, other: Callable[..., None]
 ) -> None:
-    settings = ctx.settings.model_copy(update={"heartbeat_seconds": 0.02, "collect_seconds": 0.01})
+    settings = ctx.settings.model_copy(update={"collect_seconds": 0.01})
+    monkeypatch.setattr(Settings, "heartbeat_seconds", 0.02)
     monkeypatch.setattr(stopping, "_worker", mmap.mmap(-1, 1))
     monkeypatch.setattr(retention, "apply_retention", other)
     monkeypatch.setattr(maintenance, "requeue_lost_jobs", other)

@@ -279,7 +279,7 @@ def test_a_backup_contains_the_files_of_data_sets_that_are_deleted_meanwhile(
             tx.session.execute(update(tables.Job).values(state="cancelled", finished_at=tx.now))
         return created.id
 
-    impatient = replace(ctx, settings=ctx.settings.model_copy(update={"orphan_grace_seconds": 1e-9}))
+    impatient = replace(ctx, settings=ctx.settings.model_copy(update={"collect_seconds": 1e-9}))
     before = create_dataset()
     meanwhile = []
 

@@ -15,6 +15,7 @@ from app.context import AppContext
 from app.db import tables
 from app.ids import first_id
 from app.maintenance import retention
+from app.settings import Settings
 
 
 @pytest.fixture(autouse=True)
@@ -125,26 +126,33 @@ def test_an_expired_decision_is_deleted_with_its_labels(ctx: AppContext, clock: 
     [
         (tables.Decision, "keep_decisions_days", decision),
         (tables.Job, "keep_jobs_days", lambda at: job("aaaaaa", at)),
-        (tables.IdempotencyRecord, "keep_idempotency_days", lambda at: record("k", at)),
-        (tables.Worker, "keep_workers_days", lambda at: worker("wrk_1", at)),
+        (tables.IdempotencyRecord, "KEEP_IDEMPOTENCY_DAYS", lambda at: record("k", at)),
+        (tables.Worker, "KEEP_WORKERS_DAYS", lambda at: worker("wrk_1", at)),
     ],
 )
-def test_a_row_is_kept_for_the_days_of_its_setting(
+def test_a_row_is_kept_for_its_days(
     ctx: AppContext,
     clock: Any,
+    monkeypatch: pytest.MonkeyPatch,
     table: type[tables.Base],
     setting: str,
     make: Callable[[datetime], tables.Base],
 ) -> None:
+    def apply_retention(days: float) -> None:
+        if setting in Settings.model_fields:
+            retention.apply_retention(with_settings(ctx, **{setting: days}))
+        else:
+            monkeypatch.setattr(retention, setting, days)
+            retention.apply_retention(ctx)
+
     insert(ctx, make(clock.now))
-    never, ten_days = with_settings(ctx, **{setting: 0.0}), with_settings(ctx, **{setting: 10.0})
     clock.advance(timedelta(days=10).total_seconds())
-    retention.apply_retention(ten_days)
+    apply_retention(10.0)
     assert count(ctx, table) == 1, "it is exactly ten days old"
     clock.advance(1)
-    retention.apply_retention(never)
+    apply_retention(0.0)
     assert count(ctx, table) == 1, "0 means never"
-    retention.apply_retention(ten_days)
+    apply_retention(10.0)
     assert count(ctx, table) == 0
 
 

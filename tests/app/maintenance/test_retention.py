@@ -195,9 +195,11 @@ def test_several_workers_can_apply_retention_at_the_same_time(ctx: AppContext) -
     assert list(ctx.storage.files("uploads")) == []
 
 
-@pytest.mark.parametrize("grace", [10.0, 1e9])
-def test_the_grace_period_is_a_setting(ctx: AppContext, grace: float) -> None:
-    changed = replace(ctx, settings=ctx.settings.model_copy(update={"orphan_grace_seconds": grace}))
+@pytest.mark.parametrize(("period", "kept"), [(4.0, False), (6.0, True)])
+def test_the_grace_period_depends_on_the_period_of_deletions(
+    ctx: AppContext, period: float, kept: bool
+) -> None:
+    changed = replace(ctx, settings=ctx.settings.model_copy(update={"collect_seconds": period}))
     path = put(ctx, "uploads/ds_gone.req_1", age=60)
     retention.apply_retention(changed)
-    assert path.exists() == (grace > 60)
+    assert path.exists() == kept

@@ -193,9 +193,7 @@ def test_a_message_is_routed_although_the_storage_fails(
 
 
 def test_a_message_that_is_too_large_is_not_kept(desk: InProcessApi, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = desk.ctx.settings.model_copy(update={"max_kept_message_bytes": 1000})
-    keeper = desk.app.state.message_router._keeper
-    monkeypatch.setattr(keeper, "_ctx", replace(desk.ctx, settings=settings))
+    monkeypatch.setattr(kept_messages, "MAX_KEPT_BYTES", 1000)
     decision = route(desk, content=RAW % 1 + b"word " * 200)
     assert decision["not_kept_reason"] == "the message is longer than 1,000 bytes"
     assert kept_files(desk) == []
@@ -217,7 +215,7 @@ def test_a_message_is_deleted_after_its_days(desk: InProcessApi) -> None:
     assert timedelta(hours=11) < left <= timedelta(hours=12)
     retention.apply_retention(desk.ctx)
     assert len(kept_files(desk)) == 2
-    grace = desk.ctx.settings.model_copy(update={"orphan_grace_seconds": 1e-9})
+    grace = desk.ctx.settings.model_copy(update={"collect_seconds": 1e-9})
     with desk.ctx.db.write() as tx:
         tx.session.execute(
             update(tables.Decision)
@@ -235,7 +233,7 @@ def test_a_message_is_deleted_after_its_days(desk: InProcessApi) -> None:
 
 def test_a_message_whose_decision_expires_is_deleted(desk: InProcessApi) -> None:
     decision = route(desk)
-    changes = {"orphan_grace_seconds": 1e-9, "keep_decisions_days": 1e-9}
+    changes = {"collect_seconds": 1e-9, "keep_decisions_days": 1e-9}
     settings = desk.ctx.settings.model_copy(update=changes)
     retention.apply_retention(replace(desk.ctx, settings=settings))
     assert kept_files(desk) == []

@@ -16,7 +16,7 @@ from app.api.paging import Page
 from app.context import AppContext
 from app.db import tables
 from app.ids import new_id
-from app.routing import decisions, service, shadows
+from app.routing import decisions, message_router, service, shadows
 from app.routing.decision_search import DecisionFilter
 from app.routing.schemas import Decision, RouterPut, ShadowDecision
 from app.training import service as training
@@ -28,7 +28,7 @@ TOP = 5
 
 
 @pytest.fixture
-def ctx_with_router(ctx: AppContext) -> AppContext:
+def ctx_with_router(ctx: AppContext, monkeypatch: pytest.MonkeyPatch) -> AppContext:
     """A service with a model of many labels, and a router that stores few of them."""
     examples = [
         {
@@ -43,7 +43,8 @@ def ctx_with_router(ctx: AppContext) -> AppContext:
     in_process.work(ctx)
     assert training.get(ctx.db, job.id).state == "succeeded"
     service.put(ctx.db, "desk", RouterPut(model="m", fallback="front@example.org", shadow=1))
-    return with_settings(ctx, decision_ranking=TOP)
+    monkeypatch.setattr(message_router, "DECISION_RANKING", TOP)
+    return ctx
 
 
 def with_settings(ctx: AppContext, **settings: Any) -> AppContext:
@@ -55,7 +56,7 @@ def message(words: str) -> MailDocument:
 
 
 def test_a_decision_has_the_top_of_the_ranking_and_is_the_same_for_the_same_message(
-    ctx_with_router: AppContext,
+    ctx_with_router: AppContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ctx = ctx_with_router
     mail = message("word7")
@@ -65,8 +66,9 @@ def test_a_decision_has_the_top_of_the_ranking_and_is_the_same_for_the_same_mess
         scores = [item.score for item in decision.ranking]
         assert scores == sorted(scores, reverse=True)
         assert routing.decide("desk", mail) == decision
-    # The repetition is the same after the setting was changed.
-    with message_routing(with_settings(ctx, decision_ranking=30)) as routing:
+    # The repetition is the same after a release that stores more.
+    monkeypatch.setattr(message_router, "DECISION_RANKING", 30)
+    with message_routing(ctx) as routing:
         assert routing.decide("desk", mail) == decision
     assert decisions.get(ctx.db, decision.decision_id).ranking == decision.ranking
     with ctx.db.read() as session:
@@ -151,10 +153,12 @@ def test_a_decision_has_the_share_of_words_that_the_version_does_not_know(
     assert nothing.message.unknown_words is None
 
 
-def test_a_decision_includes_departments_beyond_the_top_of_the_ranking(ctx_with_router: AppContext) -> None:
-    ctx = with_settings(ctx_with_router, decision_ranking=1)
+def test_a_decision_includes_departments_beyond_the_top_of_the_ranking(
+    ctx_with_router: AppContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(message_router, "DECISION_RANKING", 1)
     everything = message(" ".join(f"word{n}" for n in range(N_LABELS)))
-    with message_routing(ctx) as routing:
+    with message_routing(ctx_with_router) as routing:
         decision = routing.decide("desk", everything)
     assert {item.label for item in decision.ranking} >= {item.label for item in decision.departments}
     assert [item.rank for item in decision.ranking] == sorted(item.rank for item in decision.ranking)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from app.errors import TooLarge
+from app.serving import instances
 from app.serving.instances import to_documents
 from app.serving.schemas import Instance
 from app.settings import Settings
@@ -49,11 +50,15 @@ def test_a_text_that_is_too_long_is_rejected_with_its_place(of_text: Pipeline) -
     assert caught.value.errors[0][0] == "/instances/1/text"
 
 
-def test_too_many_products_of_known_features_are_rejected(of_products: Pipeline) -> None:
+def test_too_many_products_of_known_features_are_rejected(
+    of_products: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
     known = Instance(features={"f0": 1.0, "f1": 2.0, "g": 1.0, "unknown": 1.0})
-    to_documents(of_products, [known, known], Settings(max_products=12))
+    monkeypatch.setattr(instances, "MAX_PRODUCTS", 12)
+    to_documents(of_products, [known, known], Settings())
+    monkeypatch.setattr(instances, "MAX_PRODUCTS", 11)
     with pytest.raises(TooLarge, match=r"gives 12 products; the limit is 11; send fewer") as caught:
-        to_documents(of_products, [known, known], Settings(max_products=11))
+        to_documents(of_products, [known, known], Settings())
     assert caught.value.errors[0][0] == "/instances"
 
 

@@ -33,8 +33,8 @@ from app.serving.queries import read_snapshot
 from app.serving.state import Catalog, Snapshot
 from app.settings import Settings
 
-SELDOM = Settings(catalog_poll_seconds=3600)
-"""No check without a request."""
+SELDOM = 3600.0
+"""No check without a request, in seconds."""
 
 only_postgresql = pytest.mark.parametrize("kind_of_database", ["postgresql"], indirect=True)
 
@@ -83,14 +83,23 @@ def knows(snapshot: Snapshot, key: ApiKeyCreated) -> bool:
     return snapshot.caller(keys.digest(key.secret), time.time()) is not None
 
 
-def run(db: Database, test: Callable[[Catalog], Awaitable[None]], settings: Settings = SELDOM) -> None:
+def run(
+    db: Database,
+    test: Callable[[Catalog], Awaitable[None]],
+    *,
+    poll_seconds: float = SELDOM,
+    offline_seconds: float = 3600.0,
+) -> None:
     """Run a test with a catalog."""
+    settings = Settings(offline_seconds=offline_seconds)
 
     async def main() -> None:
         async with asyncio.timeout(LIMIT_SECONDS), running_catalog(db, settings) as catalog:
             await test(catalog)
 
-    asyncio.run(main())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "POLL_SECONDS", poll_seconds)
+        asyncio.run(main())
     wait_for_readers()
 
 
@@ -149,7 +158,7 @@ def test_a_change_of_another_process_is_seen_without_a_request(database: Databas
         await asyncio.to_thread(keys.delete, other, key.id)
         await snapshot_with(catalog, lambda snapshot: not knows(snapshot, key))
 
-    run(database, test, Settings(catalog_poll_seconds=0.01))
+    run(database, test, poll_seconds=0.01)
 
 
 def test_after_another_response_a_request_sees_what_that_response_has_shown(
@@ -337,7 +346,10 @@ def test_a_snapshot_has_the_versions_that_routers_name_by_their_numbers(with_mod
     assert read_snapshot(with_models, second, frozenset({("m", 2)})).numbers.keys() == {("m", 1), ("m", 2)}
 
 
-def test_a_new_snapshot_is_used_after_its_preparation(with_models: Database) -> None:
+def test_a_new_snapshot_is_used_after_its_preparation(
+    with_models: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "POLL_SECONDS", SELDOM)
     prepared: list[tuple[Snapshot | None, Snapshot]] = []
     used: list[Snapshot | None] = []
 
@@ -345,7 +357,7 @@ def test_a_new_snapshot_is_used_after_its_preparation(with_models: Database) -> 
         prepared.append((old, new))
         used.append(catalog.current)
 
-    catalog = Catalog(with_models, SELDOM, queries.resolve, prepare)
+    catalog = Catalog(with_models, Settings(), queries.resolve, prepare)
 
     async def test() -> None:
         await catalog.start()
@@ -410,7 +422,7 @@ def test_a_name_that_the_database_cannot_compare_does_not_stop_the_checks(
         await snapshot_with(catalog, lambda snapshot: knows(snapshot, key))
         assert (await catalog.resolve("m", 2)).version == 2
 
-    run(with_models, test, Settings(catalog_poll_seconds=0.01))
+    run(with_models, test, poll_seconds=0.01)
 
 
 def test_an_alias_that_another_process_has_just_set_is_found(with_models: Database, other: Database) -> None:
@@ -465,7 +477,7 @@ def test_without_database_requests_continue_until_a_limit_and_after_it_is_back(
         assert await authenticator.authenticate(key.secret) is not None
 
     with captured_logs(module) as logs:
-        run(db, test, Settings(catalog_poll_seconds=0.05))
+        run(db, test, poll_seconds=0.05)
     events = [entry["event"] for entry in logs if entry["event"].startswith("catalog.")]
     assert events == ["catalog.not_refreshed", "catalog.refreshed"]
 
@@ -490,7 +502,7 @@ def test_the_limit_begins_with_the_last_check_that_succeeded(
         await asyncio.to_thread(fault.heal)
         await snapshot_with(catalog, lambda _: True)
 
-    run(db, test, Settings(catalog_poll_seconds=0.05, offline_seconds=0.5))
+    run(db, test, poll_seconds=0.05, offline_seconds=0.5)
 
 
 @only_postgresql
@@ -515,7 +527,7 @@ def test_a_database_that_does_not_respond_delays_requests_once_and_for_a_limited
         await snapshot_with(catalog, lambda snapshot: knows(snapshot, late))
 
     with captured_logs(module) as logs:
-        run(db, test, Settings(catalog_poll_seconds=0.05))
+        run(db, test, poll_seconds=0.05)
     assert [entry for entry in logs if entry["event"] == "catalog.not_refreshed"] == [
         {
             "event": "catalog.not_refreshed",
@@ -551,7 +563,7 @@ def test_a_check_that_never_ends_does_not_prevent_the_next_one(
         monkeypatch.setattr(module, "CHECK_SECONDS", LIMIT_SECONDS)
         await snapshot_with(catalog, lambda snapshot: knows(snapshot, key))
 
-    run(database, test, Settings(catalog_poll_seconds=0.01))
+    run(database, test, poll_seconds=0.01)
 
 
 def test_requests_that_wait_are_released_when_the_process_stops(
@@ -563,8 +575,10 @@ def test_requests_that_wait_are_released_when_the_process_stops(
         released.wait(LIMIT_SECONDS)
         return read_snapshot(*arguments)
 
+    monkeypatch.setattr(module, "POLL_SECONDS", SELDOM)
+
     async def main() -> None:
-        async with running_catalog(database, SELDOM) as catalog:
+        async with running_catalog(database) as catalog:
             monkeypatch.setattr(module, "read_snapshot", read)
             catalog.expire()
             waiting = [asyncio.create_task(catalog.fresh()) for _ in range(2)]
@@ -590,4 +604,4 @@ def test_an_unexpected_error_does_not_end_the_checks(
         key = await asyncio.to_thread(create_key, other)
         await snapshot_with(catalog, lambda snapshot: knows(snapshot, key))
 
-    run(database, test, Settings(catalog_poll_seconds=0.01))
+    run(database, test, poll_seconds=0.01)

@@ -20,6 +20,7 @@ from app.db.session import Database
 from app.registry import aliases
 from app.registry import service as registry
 from app.registry.schemas import AliasPut
+from app.serving import state
 
 PREDICT = "/v1/models/m/predict"
 BODY = {"instances": [{"text": "my invoice is wrong"}]}
@@ -29,7 +30,7 @@ MESSAGES = "/v1/routers/desk/messages"
 @pytest.fixture
 def api(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> InProcessApi:
     """The API with two versions of a model and a router. It looks for changes only if a request needs it."""
-    monkeypatch.setenv("COVEY_CATALOG_POLL_SECONDS", "3600")
+    monkeypatch.setattr(state, "POLL_SECONDS", 3600.0)
     service: InProcessApi = request.getfixturevalue("service")
     dataset = service.dataset()
     service.train(dataset)

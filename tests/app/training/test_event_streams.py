@@ -262,7 +262,7 @@ def test_the_number_of_statements_does_not_depend_on_the_number_of_streams(
     n_ticks = 10
 
     async def run() -> None:
-        streams = open_streams(database, max_event_streams_per_key=n)
+        streams = open_streams(database, max_event_streams=n * event_streams.KEYS_WITH_ALL_STREAMS)
         received: list[bytes] = []
 
         async def read() -> None:
@@ -316,16 +316,18 @@ async def send_nothing(_message: Any) -> None:
 
 def test_more_streams_than_allowed_are_rejected_until_one_ends(database: Database, finished_job: str) -> None:
     async def run() -> None:
-        streams = open_streams(database, max_event_streams=3, max_event_streams_per_key=2)
+        streams = open_streams(database, max_event_streams=20)
         first = streams.open("key_1", finished_job, after=0)
         streams.open("key_1", finished_job, after=0)
         with pytest.raises(TooMany, match="an API key may have 2 event streams") as raised:
             streams.open("key_1", finished_job, after=0)
         assert raised.value.code == "too_many_streams"
         assert int(raised.value.headers["Retry-After"]) > 0
-        streams.open("key_2", finished_job, after=0)
-        with pytest.raises(TooMany, match="this service may have 3 event streams"):
-            streams.open("key_3", finished_job, after=0)
+        for key in range(2, 11):
+            for _ in range(2):
+                streams.open(f"key_{key}", finished_job, after=0)
+        with pytest.raises(TooMany, match="this service may have 20 event streams"):
+            streams.open("key_11", finished_job, after=0)
         await first({"type": "http", "asgi": {"spec_version": "2.4"}}, None, send_nothing)  # type: ignore[arg-type]
         streams.open("key_1", finished_job, after=0)
         await streams.close()

@@ -29,4 +29,4 @@ def service(shared_service: InProcessApi) -> Iterator[InProcessApi]:
 @pytest.fixture(autouse=True)
 def _loopback(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COVEY_WEBHOOKS_ALLOW_PRIVATE", "true")
-    monkeypatch.setattr("app.webhooks.delivery.POLL_SECONDS", 0.02)
+    monkeypatch.setattr("app.webhooks.sender.POLL_SECONDS", 0.02)

@@ -15,9 +15,10 @@ from app.db.session import Database
 from app.ids import new_id
 from app.jobs import queue
 from app.maintenance import retention
-from app.webhooks import service, work
+from app.webhooks import deliveries as webhook_deliveries
+from app.webhooks import service
+from app.webhooks.deliveries import Outcome
 from app.webhooks.schemas import WebhookCreate
-from app.webhooks.work import Outcome
 
 ACCEPTED = Outcome(204, None)
 FAILED = Outcome(500, "the receiver returned 500")
@@ -25,7 +26,7 @@ FAILED = Outcome(500, "the receiver returned 500")
 
 @pytest.fixture(autouse=True)
 def _reads_use_the_clock(clock: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work, "database_now", lambda _: clock.now)
+    monkeypatch.setattr(webhook_deliveries, "database_now", lambda _: clock.now)
 
 
 def create(ctx: AppContext, *events: str, **fields: Any) -> str:
@@ -130,43 +131,43 @@ def test_cells_of_an_experiment_are_no_events(ctx: AppContext) -> None:
 def test_an_event_is_sent_again_if_its_sender_dies(ctx: AppContext, clock: Any) -> None:
     create(ctx)
     end_job(ctx.db)
-    (first,) = work.claim_due(ctx.db, {}, 10)
-    assert work.claim_due(ctx.db, {}, 10) == [], "two processes send it at the same time"
-    clock.advance(work.CLAIM_SECONDS + 1)
-    (second,) = work.claim_due(ctx.db, {}, 10)
+    (first,) = webhook_deliveries.claim_due(ctx.db, {}, 10)
+    assert webhook_deliveries.claim_due(ctx.db, {}, 10) == [], "two processes send it at the same time"
+    clock.advance(webhook_deliveries.CLAIM_SECONDS + 1)
+    (second,) = webhook_deliveries.claim_due(ctx.db, {}, 10)
     assert second == first
-    work.record(ctx.db, second, ACCEPTED, disable_days=5)
+    webhook_deliveries.record(ctx.db, second, ACCEPTED)
     clock.advance(1e6)
-    assert work.claim_due(ctx.db, {}, 10) == []
+    assert webhook_deliveries.claim_due(ctx.db, {}, 10) == []
     (row,) = deliveries(ctx.db)
     assert (row.state, row.attempts) == ("delivered", 2)
 
 
 def test_no_webhook_gets_more_events_at_once_than_allowed(ctx: AppContext) -> None:
     ids = {create(ctx), create(ctx)}
-    for _ in range(work.MAX_AT_ONCE + 3):
+    for _ in range(webhook_deliveries.MAX_AT_ONCE + 3):
         end_job(ctx.db)
-    attempts = work.claim_due(ctx.db, {}, 100)
+    attempts = webhook_deliveries.claim_due(ctx.db, {}, 100)
     assert {attempt.webhook_id for attempt in attempts} == ids
-    assert len(attempts) == 2 * work.MAX_AT_ONCE
-    assert work.claim_due(ctx.db, dict.fromkeys(ids, work.MAX_AT_ONCE), 100) == []
-    assert len(work.claim_due(ctx.db, {}, 2)) == 2
+    assert len(attempts) == 2 * webhook_deliveries.MAX_AT_ONCE
+    assert webhook_deliveries.claim_due(ctx.db, dict.fromkeys(ids, webhook_deliveries.MAX_AT_ONCE), 100) == []
+    assert len(webhook_deliveries.claim_due(ctx.db, {}, 2)) == 2
 
 
 def test_attempts_become_rare_and_end(ctx: AppContext, clock: Any) -> None:
     create(ctx)
     end_job(ctx.db)
     delays = []
-    for _ in range(len(work.RETRY_SECONDS) + 1):
-        (attempt,) = work.claim_due(ctx.db, {}, 10)
-        work.record(ctx.db, attempt, FAILED, disable_days=0)
+    for _ in range(len(webhook_deliveries.RETRY_SECONDS) + 1):
+        (attempt,) = webhook_deliveries.claim_due(ctx.db, {}, 10)
+        webhook_deliveries.record(ctx.db, attempt, FAILED)
         (row,) = deliveries(ctx.db)
         delays.append((row.due_at - clock.now).total_seconds())
         clock.now = max(row.due_at, clock.now)
-    assert delays[:-1] == pytest.approx(work.RETRY_SECONDS, rel=0.11)
+    assert delays[:-1] == pytest.approx(webhook_deliveries.RETRY_SECONDS, rel=0.11)
     assert (row.state, row.error, row.response_status) == ("failed", "the receiver returned 500", 500)
     clock.advance(1e7)
-    assert work.claim_due(ctx.db, {}, 10) == []
+    assert webhook_deliveries.claim_due(ctx.db, {}, 10) == []
 
 
 def test_a_webhook_is_disabled_after_days_of_failures_and_a_test_enables_it(
@@ -174,29 +175,29 @@ def test_a_webhook_is_disabled_after_days_of_failures_and_a_test_enables_it(
 ) -> None:
     webhook_id = create(ctx)
     end_job(ctx.db)
-    (attempt,) = work.claim_due(ctx.db, {}, 10)
-    work.record(ctx.db, attempt, FAILED, disable_days=5)
+    (attempt,) = webhook_deliveries.claim_due(ctx.db, {}, 10)
+    webhook_deliveries.record(ctx.db, attempt, FAILED)
     assert service.get(ctx.db, webhook_id).failing_since == clock.now
     clock.advance(6 * 86_400)
     end_job(ctx.db)
-    attempt, other = work.claim_due(ctx.db, {}, 10)
-    work.record(ctx.db, attempt, FAILED, disable_days=5)
+    attempt, other = webhook_deliveries.claim_due(ctx.db, {}, 10)
+    webhook_deliveries.record(ctx.db, attempt, FAILED)
     disabled = service.get(ctx.db, webhook_id)
     assert disabled.disabled_at == clock.now
     assert disabled.disabled_reason is not None
     assert "for 6.0 days; the last: the receiver returned 500" in disabled.disabled_reason
     assert {row.state for row in deliveries(ctx.db)} == {"failed"}
-    work.record(ctx.db, other, ACCEPTED, disable_days=5)  # it was being sent; too late
+    webhook_deliveries.record(ctx.db, other, ACCEPTED)  # it was being sent; too late
     end_job(ctx.db)
-    assert work.claim_due(ctx.db, {}, 10) == []
+    assert webhook_deliveries.claim_due(ctx.db, {}, 10) == []
 
     service.send_test(ctx.db, webhook_id)
-    (attempt,) = work.claim_due(ctx.db, {}, 10)
-    work.record(ctx.db, attempt, ACCEPTED, disable_days=5)
+    (attempt,) = webhook_deliveries.claim_due(ctx.db, {}, 10)
+    webhook_deliveries.record(ctx.db, attempt, ACCEPTED)
     enabled = service.get(ctx.db, webhook_id)
     assert (enabled.disabled_at, enabled.disabled_reason, enabled.failing_since) == (None, None, None)
     end_job(ctx.db)
-    assert len(work.claim_due(ctx.db, {}, 10)) == 1
+    assert len(webhook_deliveries.claim_due(ctx.db, {}, 10)) == 1
 
 
 def test_a_success_ends_the_time_of_failures(ctx: AppContext, clock: Any) -> None:
@@ -204,25 +205,25 @@ def test_a_success_ends_the_time_of_failures(ctx: AppContext, clock: Any) -> Non
     for outcome in (FAILED, ACCEPTED, FAILED):
         end_job(ctx.db)
         clock.advance(4 * 86_400)
-        for attempt in work.claim_due(ctx.db, {}, 10):
-            work.record(ctx.db, attempt, outcome, disable_days=5)
+        for attempt in webhook_deliveries.claim_due(ctx.db, {}, 10):
+            webhook_deliveries.record(ctx.db, attempt, outcome)
     assert service.get(ctx.db, webhook_id).disabled_at is None
 
 
 def test_a_receiver_that_is_gone_is_disabled_at_once(ctx: AppContext) -> None:
     webhook_id = create(ctx)
     end_job(ctx.db)
-    (attempt,) = work.claim_due(ctx.db, {}, 10)
-    work.record(ctx.db, attempt, Outcome(410, "the receiver returned 410"), disable_days=5)
+    (attempt,) = webhook_deliveries.claim_due(ctx.db, {}, 10)
+    webhook_deliveries.record(ctx.db, attempt, Outcome(410, "the receiver returned 410"))
     assert service.get(ctx.db, webhook_id).disabled_reason == "the receiver returned 410 Gone"
 
 
 def test_an_outcome_for_a_deleted_webhook_is_ignored(ctx: AppContext) -> None:
     webhook_id = create(ctx)
     end_job(ctx.db)
-    (attempt,) = work.claim_due(ctx.db, {}, 10)
+    (attempt,) = webhook_deliveries.claim_due(ctx.db, {}, 10)
     service.delete(ctx.db, webhook_id)
-    work.record(ctx.db, attempt, FAILED, disable_days=5)
+    webhook_deliveries.record(ctx.db, attempt, FAILED)
     assert deliveries(ctx.db) == []
 
 
@@ -237,7 +238,7 @@ def test_decisions_that_need_a_review_are_events_without_text_and_addresses(
     clock.advance(1)
     decide(ctx, clock, disposition="routed")
     review = decide(ctx, clock)
-    assert work.queue_reviews(ctx.db) == 1
+    assert webhook_deliveries.queue_reviews(ctx.db) == 1
     (row,) = deliveries(ctx.db)
     assert row.created_at == clock.now
     assert row.data == {
@@ -251,7 +252,7 @@ def test_decisions_that_need_a_review_are_events_without_text_and_addresses(
         "labels": ["billing"],
     }
     sampled = decide(ctx, clock, disposition="routed", sampled=True)
-    assert work.queue_reviews(ctx.db) == 1
+    assert webhook_deliveries.queue_reviews(ctx.db) == 1
     (row,) = (row for row in deliveries(ctx.db) if row.decision_id == sampled)
     assert (row.data["disposition"], row.data["sampled"]) == ("routed", True)
 
@@ -262,38 +263,38 @@ def test_a_review_is_queued_once_also_if_it_is_committed_after_later_ones(
     create(ctx, "decision.review")
     early = new_id("dec")
     late = decide(ctx, clock)
-    assert work.queue_reviews(ctx.db) == 1
+    assert webhook_deliveries.queue_reviews(ctx.db) == 1
     decide(ctx, clock, id_=early)
-    assert work.queue_reviews(ctx.db) == 1
+    assert webhook_deliveries.queue_reviews(ctx.db) == 1
     for _ in range(5):
-        clock.advance(work.LATE.total_seconds() / 2)
-        assert work.queue_reviews(ctx.db) == 0
+        clock.advance(webhook_deliveries.LATE.total_seconds() / 2)
+        assert webhook_deliveries.queue_reviews(ctx.db) == 0
     assert {row.decision_id for row in deliveries(ctx.db)} == {early, late}
 
 
 def test_many_reviews_wait_without_being_lost(
     ctx: AppContext, clock: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(work, "MAX_REVIEWS", 2)
-    monkeypatch.setattr(work, "MAX_PENDING", 4)
+    monkeypatch.setattr(webhook_deliveries, "MAX_REVIEWS", 2)
+    monkeypatch.setattr(webhook_deliveries, "MAX_PENDING", 4)
     create(ctx, "decision.review")
     expected = {decide(ctx, clock) for _ in range(7)}
     clock.advance(3600)  # no worker has run in this time
     sent = []
     for _ in range(20):
-        work.queue_reviews(ctx.db)
+        webhook_deliveries.queue_reviews(ctx.db)
         clock.advance(120)
-        for attempt in work.claim_due(ctx.db, {}, 1):
+        for attempt in webhook_deliveries.claim_due(ctx.db, {}, 1):
             sent.append(attempt.data["decision_id"])
-            work.record(ctx.db, attempt, ACCEPTED, disable_days=5)
+            webhook_deliveries.record(ctx.db, attempt, ACCEPTED)
     assert sorted(sent) == sorted(expected)
 
 
 def test_old_deliveries_are_deleted_unless_they_are_pending(ctx: AppContext, clock: Any) -> None:
     create(ctx)
     end_job(ctx.db)
-    (attempt,) = work.claim_due(ctx.db, {}, 10)
-    work.record(ctx.db, attempt, ACCEPTED, disable_days=5)
+    (attempt,) = webhook_deliveries.claim_due(ctx.db, {}, 10)
+    webhook_deliveries.record(ctx.db, attempt, ACCEPTED)
     end_job(ctx.db)
     # Ids have the time of the machine, so the clock moves from there.
     with ctx.db.write() as tx:

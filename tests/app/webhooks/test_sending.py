@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ from waiting import wait_for
 from webhook_receiver import Received, Receiver, receiver, sender
 
 from app.context import AppContext
-from app.webhooks import delivery, work
+from app.webhooks import deliveries as webhook_deliveries
+from app.webhooks import sender as webhook_sender
+from app.webhooks.deliveries import Attempt
 
 
 @pytest.fixture
@@ -90,6 +93,25 @@ def test_a_training_sends_that_it_ended_and_that_its_version_was_promoted(
         assert json.loads(content[item["event"]].body)["timestamp"] == item["created_at"]
 
 
+def test_the_headers_are_those_of_the_example_in_the_specification() -> None:
+    """So that the library of the service need not be the one that the other tests verify with."""
+    at = datetime.fromtimestamp(1_614_265_330.9, UTC)
+    attempt = Attempt(
+        "msg_p5jXN8AQM9LWM0D4loKWxJek",
+        "wh_1",
+        "https://receiver.test",
+        ("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",),
+        "webhook.test",
+        {},
+        at,
+    )
+    assert webhook_sender.signed_headers(attempt, at, b'{"test": 2432232314}') == {
+        "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek",
+        "webhook-timestamp": "1614265330",
+        "webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+    }
+
+
 def test_a_request_that_others_have_changed_does_not_verify(service: InProcessApi, target: Receiver) -> None:
     webhook = create(service, target.url)
     send_test(service, webhook)
@@ -116,7 +138,7 @@ def test_both_secrets_sign_during_a_rotation(service: InProcessApi, target: Rece
 def test_a_failed_event_is_sent_again_with_the_same_id(
     service: InProcessApi, target: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(work, "RETRY_SECONDS", (0.0,) * 10)
+    monkeypatch.setattr(webhook_deliveries, "RETRY_SECONDS", (0.0,) * 10)
     target.respond = lambda _: (500 if len(target.requests) < 3 else 200, {})
     webhook = create(service, target.url)
     service.dataset()
@@ -136,22 +158,28 @@ def test_a_receiver_that_does_not_respond_delays_no_other(service: InProcessApi,
     with receiver() as stuck:
         stuck.respond = lambda _: ((release.wait() and 204) or 204, {})
         slow = create(service, stuck.url)
-        for _ in range(work.MAX_AT_ONCE + 2):
+        for _ in range(webhook_deliveries.MAX_AT_ONCE + 2):
             service.call("POST", f"/v1/webhooks/{slow['id']}/test", 202)
         with sender(service.ctx):
-            wait_for(lambda: len(stuck.requests) == work.MAX_AT_ONCE or None, what="attempts that hang")
+            wait_for(
+                lambda: len(stuck.requests) == webhook_deliveries.MAX_AT_ONCE or None,
+                what="attempts that hang",
+            )
             fast = create(service, target.url)
             service.call("POST", f"/v1/webhooks/{fast['id']}/test", 202)
             wait_for(lambda: target.requests or None, what="the other receiver")
-            assert len(stuck.requests) == work.MAX_AT_ONCE
+            assert len(stuck.requests) == webhook_deliveries.MAX_AT_ONCE
             release.set()
-            wait_for(lambda: len(stuck.requests) == work.MAX_AT_ONCE + 2 or None, what="the other events")
+            wait_for(
+                lambda: len(stuck.requests) == webhook_deliveries.MAX_AT_ONCE + 2 or None,
+                what="the other events",
+            )
 
 
 def test_an_attempt_ends_although_the_receiver_sends_a_byte_now_and_then(
     service: InProcessApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delivery, "ATTEMPT_SECONDS", 0.5)
+    monkeypatch.setattr(webhook_sender, "ATTEMPT_SECONDS", 0.5)
     stop = threading.Event()
 
     def drip() -> None:
@@ -184,7 +212,7 @@ def test_a_name_that_resolves_to_a_private_address_is_refused(
     service: InProcessApi, monkeypatch: pytest.MonkeyPatch, target: Receiver
 ) -> None:
     settings = service.ctx.settings.model_copy(update={"webhooks_allow_private": False})
-    monkeypatch.setattr(delivery, "_addresses", lambda _: ["93.184.215.14", "127.0.0.1"])
+    monkeypatch.setattr(webhook_sender, "_addresses", lambda _: ["93.184.215.14", "127.0.0.1"])
     webhook = create(service, f"http://receiver.example.org:{target.port}/")
     item = send_test(service, webhook, replace(service.ctx, settings=settings))
     assert target.requests == []
@@ -200,7 +228,7 @@ def test_the_connection_goes_to_the_address_that_was_checked(
         resolved.append(host)
         return ["127.0.0.1"]
 
-    monkeypatch.setattr(delivery, "_addresses", resolve)
+    monkeypatch.setattr(webhook_sender, "_addresses", resolve)
     # No resolver knows this name, so a second resolution would fail.
     item = send_test(service, create(service, f"http://receiver.invalid:{target.port}/a?b=c"))
     assert item["state"] == "delivered"
@@ -212,7 +240,7 @@ def test_the_connection_goes_to_the_address_that_was_checked(
 def test_an_unreachable_address_is_skipped_if_the_name_has_others(
     service: InProcessApi, monkeypatch: pytest.MonkeyPatch, target: Receiver
 ) -> None:
-    monkeypatch.setattr(delivery, "_addresses", lambda _: ["::1", "127.0.0.1"])
+    monkeypatch.setattr(webhook_sender, "_addresses", lambda _: ["::1", "127.0.0.1"])
     item = send_test(service, create(service, f"http://receiver.invalid:{target.port}/"))
     assert item["state"] == "delivered"
 
@@ -223,7 +251,7 @@ def test_a_name_that_cannot_be_resolved_is_an_error(
     def fail(_host: str) -> list[str]:
         raise socket.gaierror(socket.EAI_NONAME, "unknown")
 
-    monkeypatch.setattr(delivery, "_addresses", fail)
+    monkeypatch.setattr(webhook_sender, "_addresses", fail)
     item = send_test(service, create(service, "https://receiver.invalid/"))
     assert item["error"] == "the name receiver.invalid cannot be resolved"
 
@@ -234,7 +262,7 @@ def test_the_certificate_must_have_the_name_of_the_url(
     path = write_certificate(tmp_path, "receiver.invalid")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(path)
-    monkeypatch.setattr(delivery, "_addresses", lambda _: ["127.0.0.1"])
+    monkeypatch.setattr(webhook_sender, "_addresses", lambda _: ["127.0.0.1"])
 
     def wrap(listener: socket.socket) -> ssl.SSLSocket:
         return context.wrap_socket(listener, server_side=True, do_handshake_on_connect=False)

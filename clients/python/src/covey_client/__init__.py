@@ -1,8 +1,10 @@
 """Client of Covey, the service that trains multilabel classifiers and routes e-mail."""
 
-from covey_client._async_client import AsyncCovey
-from covey_client._client import Covey
+from covey_client._async.client import AsyncCovey
+from covey_client._async.routing import AsyncRouter
 from covey_client._retry import Retry
+from covey_client._sync.client import Covey
+from covey_client._sync.routing import Router
 from covey_client._version import __version__
 from covey_client.errors import (
     BadRequest,
@@ -33,7 +35,6 @@ from covey_client.errors import (
     WorkFailed,
 )
 from covey_client.progress import Progress
-from covey_client.routing import AsyncRouter, Router
 
 __all__ = [
     "AsyncCovey",

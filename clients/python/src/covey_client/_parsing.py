@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import copyreg
-import inspect
-from collections.abc import Awaitable, Callable
-from typing import Any, ParamSpec, Protocol, TypeVar
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
 
 import httpx
 
 from covey_client.errors import UnexpectedResponse
-from covey_client.generated.errors import UnexpectedStatus
 from covey_client.generated.types import Unset
 
-P = ParamSpec("P")
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-_WRONG_CONTENT = (ValueError, LookupError, TypeError, AttributeError)
+WRONG_CONTENT = (ValueError, LookupError, TypeError, AttributeError)
 """What the generated code raises for JSON of another form."""
 
 # The generated code compares with the only object of the class, also in copies and in other processes.
@@ -32,28 +29,6 @@ class HasParsed(Protocol[T_co]):
         """The body."""
 
 
-async def respond(
-    operation: Callable[P, Awaitable[HasParsed[T]]], *args: P.args, **kwargs: P.kwargs
-) -> T | None:
-    """Call an operation of the generated client, and return the body of the response.
-
-    Raises:
-        TypeError: the arguments are not those of the operation.
-        UnexpectedResponse: the response is not that of the operation.
-    """
-    inspect.signature(operation).bind(*args, **kwargs)
-    try:
-        return (await operation(*args, **kwargs)).parsed
-    except UnexpectedStatus as error:
-        raise UnexpectedResponse(
-            f"the service returned {error.status_code}, which the operation does not return"
-        ) from error
-    except _WRONG_CONTENT as error:
-        raise UnexpectedResponse(
-            f"the response is not what this package expects, or the request is not valid: {error!r}"
-        ) from error
-
-
 def parse(kind: type[T], response: httpx.Response, status: int) -> T:
     """Return the body of a response.
 
@@ -65,5 +40,5 @@ def parse(kind: type[T], response: httpx.Response, status: int) -> T:
     from_dict: Callable[[Any], T] = kind.from_dict  # type: ignore[attr-defined]
     try:
         return from_dict(response.json())
-    except _WRONG_CONTENT as error:
+    except WRONG_CONTENT as error:
         raise UnexpectedResponse(f"{response.url} returned no {kind.__name__}: {error!r}") from error

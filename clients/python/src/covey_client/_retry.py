@@ -1,13 +1,9 @@
-"""Sends a request, again if it failed and sending it twice is safe, and raises an exception for an error.
-
-This is a transport of httpx, so it sees the request itself, and everything that uses the client has it.
-"""
+"""When a failed request is sent again."""
 
 from __future__ import annotations
 
-import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -15,16 +11,7 @@ from random import uniform
 
 import httpx
 
-from covey_client.errors import (
-    ConnectionFailed,
-    CoveyError,
-    NotFound,
-    ProblemError,
-    UnexpectedResponse,
-    problem_error,
-)
-
-logger = logging.getLogger("covey_client")
+from covey_client.errors import ConnectionFailed, CoveyError, ProblemError
 
 ONCE = "covey_once"
 """Request extension: the body can only be read once; a function that returns whether it was read."""
@@ -135,79 +122,8 @@ def _prefix(request: httpx.Request) -> str:
     return request.url.path.partition("/v1/")[0]
 
 
-class RetryTransport(httpx.AsyncBaseTransport):
-    """Sends requests by another transport.
-
-    Args:
-        transport: the other transport.
-        retry: when to send a request again.
-        sleep: waits for a number of seconds.
-    """
-
-    def __init__(
-        self,
-        transport: httpx.AsyncBaseTransport,
-        retry: Retry,
-        sleep: Callable[[float], Awaitable[None]],
-    ) -> None:
-        self._transport = transport
-        self._retry = retry
-        self._sleep = sleep
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Return a successful response.
-
-        Raises:
-            CoveyError: there is none.
-        """
-        retry: Retry = request.extensions.get(RETRY, self._retry)
-        attempt = 1
-        may_have_arrived = False
-        while True:
-            try:
-                return await self._send(request)
-            except CoveyError as error:
-                if isinstance(error, NotFound) and request.method == "DELETE" and may_have_arrived:
-                    return httpx.Response(204, request=request)  # the response to an earlier attempt was lost
-                error.attempts = attempt
-                attempt += 1
-                if not _may_repeat(request, error, only_broken=retry.only_broken):
-                    raise
-                wait = retry.wait_before(attempt, getattr(error, "retry_after", None))
-                if wait is None:
-                    raise
-                may_have_arrived |= not _is_refused(error)
-                logger.info(
-                    "attempt %d of %s %s in %.1f s: %s", attempt, request.method, request.url, wait, error
-                )
-            await self._sleep(wait)
-
-    async def _send(self, request: httpx.Request) -> httpx.Response:
-        try:
-            response = await self._transport.handle_async_request(request)
-            if STREAM not in request.extensions or not response.is_success:
-                await response.aread()
-        except (httpx.HTTPError, httpx.StreamError) as error:
-            raise ConnectionFailed(f"{request.url}: {str(error) or type(error).__name__}") from error
-        if response.is_error:
-            raise problem_error(
-                response.status_code,
-                response.content,
-                response.reason_phrase,
-                _retry_after(response.headers.get("Retry-After")),
-            )
-        if not response.is_success:
-            raise UnexpectedResponse(
-                f"{request.url} returned {response.status_code}; is it the address of the service?"
-            )
-        return response
-
-    async def aclose(self) -> None:
-        """Close the other transport."""
-        await self._transport.aclose()
-
-
-def _may_repeat(request: httpx.Request, error: CoveyError, *, only_broken: bool) -> bool:
+def may_repeat(request: httpx.Request, error: CoveyError, *, only_broken: bool) -> bool:
+    """Whether a request that failed is sent again, if attempts are left."""
     if _is_consumed(request):
         return False
     if isinstance(error, ConnectionFailed):
@@ -220,10 +136,10 @@ def _may_repeat(request: httpx.Request, error: CoveyError, *, only_broken: bool)
             return False
     elif only_broken or not is_temporary(error):
         return False
-    return _is_refused(error) or is_repeatable(request)
+    return is_refused(error) or is_repeatable(request)
 
 
-def _is_refused(error: CoveyError) -> bool:
+def is_refused(error: CoveyError) -> bool:
     """Whether the request certainly had no effect."""
     if isinstance(error, ProblemError):
         return error.status == 429
@@ -236,10 +152,10 @@ def _is_consumed(request: httpx.Request) -> bool:
     return is_consumed() if is_consumed is not None else not isinstance(request.stream, httpx.ByteStream)
 
 
-def _retry_after(value: str | None) -> float | None:
+def retry_after(value: str | None) -> float | None:
     """Return the seconds of a ``Retry-After`` header; None without a valid one.
 
-    >>> _retry_after("2"), _retry_after("Thu, 01 Jan 1970 00:00:00 GMT"), _retry_after("soon")
+    >>> retry_after("2"), retry_after("Thu, 01 Jan 1970 00:00:00 GMT"), retry_after("soon")
     (2.0, 0.0, None)
     """
     if value is None:

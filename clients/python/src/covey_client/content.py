@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Generator, Iterable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
 
-from covey_client._runtime import Runtime
+from covey_client._runtime import AsyncRuntime, BlockingRuntime
 from covey_client.mail_folder import total_size, zip_folder
 
 CHUNK_BYTES = 256 * 1024
@@ -42,7 +42,6 @@ class Content:
 
     Args:
         source: where the bytes come from.
-        runtime: reads files.
         report: receives the number of bytes of the source that were sent.
 
     Attributes:
@@ -51,10 +50,11 @@ class Content:
         encoding: the `Content-Encoding`; None for none.
         is_mail_folder: whether the source is a folder, which is sent as a zip.
         name: name of the file or folder; None if there is none.
+        reads_files: whether reading may wait for a disk.
+        parts: the parts of a source that is an asynchronous iterator; None for others.
     """
 
-    def __init__(self, source: Source, runtime: Runtime, report: Count) -> None:
-        self._runtime = runtime
+    def __init__(self, source: Source, report: Count) -> None:
         self._report = report
         self._started = False
         self._sent = 0
@@ -63,15 +63,15 @@ class Content:
         self.encoding: str | None = None
         self.is_mail_folder = False
         self.name: str | None = None
-        self._reads_files = True
-        self._parts: AsyncIterable[Record] | None = None
+        self.reads_files = True
+        self.parts: AsyncIterable[Record] | None = None
         if isinstance(source, str | PathLike):
             self._open_path(Path(source))
         elif isinstance(source, bytes):
             self._set_bytes(source)
         elif isinstance(source, AsyncIterable):
             self._can_restart = False
-            self._parts = source
+            self.parts = source
         elif hasattr(source, "read"):
             self._set_file(cast("BinaryIO", source))
         else:
@@ -82,25 +82,19 @@ class Content:
         """Whether the content was read, and cannot be read again."""
         return self._started and not self._can_restart
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        """Yield the bytes, from the start."""
+    def start(self) -> None:
+        """Begin to read, from the start."""
         if self.is_consumed:
             raise RuntimeError("the content can only be read once")
         self._started = True
         self._sent = 0
-        if self._parts is not None:
-            async for part in self._parts:
-                chunk = _to_bytes(part)
-                yield chunk
-                self._count(len(chunk))
-            return
-        chunks = self._open(self._count)
-        with closing(chunks):
-            read = partial(next, chunks, None)
-            while (chunk := await self._runtime.call(read) if self._reads_files else read()) is not None:
-                yield chunk
 
-    def _count(self, n_bytes: int) -> None:
+    def chunks(self) -> Generator[bytes]:
+        """Return the bytes of a source that is no asynchronous iterator."""
+        return self._open(self.count)
+
+    def count(self, n_bytes: int) -> None:
+        """Count bytes of the source that were sent."""
         self._sent += n_bytes
         self._report(self._sent)
 
@@ -123,7 +117,7 @@ class Content:
     def _set_bytes(self, content: bytes) -> None:
         self.size = self.total = len(content)
         self._can_restart = True
-        self._reads_files = False
+        self.reads_files = False
         self._open = partial(_read_bytes, content)
 
     def _set_file(self, file: BinaryIO) -> None:
@@ -133,8 +127,46 @@ class Content:
 
     def _set_records(self, records: Iterable[Record]) -> None:
         self._can_restart = iter(records) is not records  # a list, not a generator
-        self._reads_files = False  # the caller's code runs in the caller's thread
+        self.reads_files = False  # the caller's code runs in the caller's thread
         self._open = partial(_read_records, records)
+
+
+class AsyncBody:
+    """Content as the body of a request of an asynchronous client."""
+
+    def __init__(self, content: Content, runtime: AsyncRuntime) -> None:
+        self._content = content
+        self._runtime = runtime
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        """Yield the bytes, from the start."""
+        content = self._content
+        content.start()
+        if content.parts is not None:
+            async for part in content.parts:
+                chunk = to_bytes(part)
+                yield chunk
+                content.count(len(chunk))
+            return
+        with closing(content.chunks()) as chunks:
+            read = partial(next, chunks, None)
+            while (chunk := await self._runtime.call(read) if content.reads_files else read()) is not None:
+                yield chunk
+
+
+class Body:
+    """Content as the body of a request of a blocking client."""
+
+    def __init__(self, content: Content, _runtime: BlockingRuntime) -> None:
+        if content.parts is not None:
+            raise TypeError("only AsyncCovey can upload an asynchronous iterator")
+        self._content = content
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield the bytes, from the start."""
+        self._content.start()
+        with closing(self._content.chunks()) as chunks:
+            yield from chunks
 
 
 def _read_path(path: Path, count: Count) -> Generator[bytes]:
@@ -162,7 +194,7 @@ def _read_records(records: Iterable[Record], count: Count) -> Generator[bytes]:
     parts: list[bytes] = []
     n_bytes = 0
     for record in records:
-        parts.append(_to_bytes(record))
+        parts.append(to_bytes(record))
         n_bytes += len(parts[-1])
         if n_bytes >= CHUNK_BYTES:
             yield b"".join(parts)
@@ -172,10 +204,10 @@ def _read_records(records: Iterable[Record], count: Count) -> Generator[bytes]:
     count(n_bytes)
 
 
-def _to_bytes(record: Record) -> bytes:
+def to_bytes(record: Record) -> bytes:
     r"""Return a part of a file as it is, and an example as a line of JSON.
 
-    >>> _to_bytes({"text": "Where is my parcel?", "labels": ["shipping"]})
+    >>> to_bytes({"text": "Where is my parcel?", "labels": ["shipping"]})
     b'{"text": "Where is my parcel?", "labels": ["shipping"]}\n'
     """
     if isinstance(record, bytes):

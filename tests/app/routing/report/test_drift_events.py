@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,6 +13,7 @@ from sqlalchemy import select
 from app.context import AppContext
 from app.db import tables
 from app.ids import new_id
+from app.routing.report import drift_events
 from app.routing.report.drift_events import queue_drift_events
 from tests.app.routing.report.test_report_values import REFERENCE
 
@@ -66,7 +66,9 @@ def test_a_large_index_of_few_messages_is_no_event(ctx: AppContext) -> None:
     assert events(ctx) == []
 
 
-def test_the_threshold_is_a_setting_and_old_messages_do_not_count(ctx: AppContext) -> None:
+def test_an_index_below_the_threshold_is_no_event_and_old_messages_do_not_count(
+    ctx: AppContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
     insert_router(ctx.db, {1: REFERENCE})
     subscribe(ctx, "router.drift")
     insert_decisions(
@@ -74,8 +76,9 @@ def test_the_threshold_is_a_setting_and_old_messages_do_not_count(ctx: AppContex
     )
     queue_drift_events(ctx)
     route(ctx, 200, unknown_words=0.95)
-    tolerant = replace(ctx, settings=ctx.settings.model_copy(update={"drift_threshold": 100.0}))
-    queue_drift_events(tolerant)
+    with monkeypatch.context() as patch:
+        patch.setattr(drift_events, "DRIFT_THRESHOLD", 100.0)
+        queue_drift_events(ctx)
     assert events(ctx) == []
     queue_drift_events(ctx)
     assert len(events(ctx)) == 1

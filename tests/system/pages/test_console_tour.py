@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import console_tour
 import pytest
 from browser import check_page, chromium, new_context
+from page_snippets import ReaderService
 from playwright.sync_api import Page, expect
-from stack import Stack
 
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("console")]
+pytestmark = [pytest.mark.system, pytest.mark.xdist_group("pages")]
 
 
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    """A page of a service without keys."""
-    stack = Stack(tmp_path_factory.mktemp("tour") / "data").start()
+@pytest.fixture
+def page(service: ReaderService) -> Iterator[Page]:
+    """A page of a service without keys and without data."""
+    service.clear()
     with chromium() as browser:
-        context = new_context(browser, stack.url)
+        context = new_context(browser, service.stack.url)
         yield context.new_page()
         context.close()
-    stack.stop()
 
 
-def test_from_a_file_to_a_corrected_message(page: Page, tmp_path: Path) -> None:
+def test_from_a_file_to_a_corrected_message(page: Page) -> None:
     console_tour.upload(page)
     console_tour.train(page)
     expect(page.get_by_text("Reliability: label sets")).to_be_visible()

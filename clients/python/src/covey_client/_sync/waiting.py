@@ -1,18 +1,19 @@
+# Generated from _async/waiting.py by unasync.py. Change that file instead.
 """Waits for work: by the stream of events of a training job, or by asking again and again."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, nullcontext, suppress
+from collections.abc import Generator, Iterator
+from contextlib import closing, nullcontext, suppress
 
 import httpx
 
 from covey_client._parsing import parse
 from covey_client._retry import AT_ONCE, RETRY, STREAM, is_temporary
-from covey_client._runtime import Runtime
-from covey_client._server_sent_events import read_events
+from covey_client._runtime import BlockingRuntime
+from covey_client._sync.server_sent_events import read_events
 from covey_client._work import Work, check, has_ended, path_of, progress_of
 from covey_client.errors import CoveyError, WaitTimeout
 from covey_client.generated.models import TrainingJob
@@ -41,15 +42,15 @@ class Waiter:
     Args:
         http: sends requests.
         runtime: waits.
-        timeout: see ``Operations``.
+        timeout: see ``Covey``.
     """
 
-    def __init__(self, http: httpx.AsyncClient, runtime: Runtime, timeout: float) -> None:
+    def __init__(self, http: httpx.Client, runtime: BlockingRuntime, timeout: float) -> None:
         self._http = http
         self._runtime = runtime
         self._timeout = timeout
 
-    async def wait(self, work: Work, report: Report, timeout: float | None, *, refresh: bool) -> Work:
+    def wait(self, work: Work, report: Report, timeout: float | None, *, refresh: bool) -> Work:
         """Wait until the work has ended, and return it.
 
         Args:
@@ -59,13 +60,13 @@ class Waiter:
             refresh: whether to ask for the state while the stream of events is silent.
 
         Raises:
-            CoveyError: see ``Operations.wait``.
+            CoveyError: see ``Covey.wait``.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         try:
             if isinstance(work, TrainingJob):
-                await self._watch(work, report, deadline, refresh=refresh)
-            current = await self._poll(work, report, deadline)
+                self._watch(work, report, deadline, refresh=refresh)
+            current = self._poll(work, report, deadline)
         except WaitTimeout:
             raise
         except CoveyError as error:
@@ -74,25 +75,23 @@ class Waiter:
         check(current)
         return current
 
-    async def _watch(
-        self, job: TrainingJob, report: Report, deadline: float | None, *, refresh: bool
-    ) -> None:
-        async def show() -> None:
+    def _watch(self, job: TrainingJob, report: Report, deadline: float | None, *, refresh: bool) -> None:
+        def show() -> None:
             with suppress(CoveyError):  # only for show; the wait itself finds out
-                report(progress_of(await self._get(job, deadline)))
+                report(progress_of(self._get(job, deadline)))
 
         try:
-            current = await self._get(job, deadline)
+            current = self._get(job, deadline)
         except CoveyError as error:
             if not is_temporary(error):
                 raise
             return
         report(progress_of(current))
         if not has_ended(current):
-            async with self._runtime.repeating(REFRESH_SECONDS, show) if refresh else nullcontext():
-                await self._follow(job, report, deadline)
+            with self._runtime.repeating(REFRESH_SECONDS, show) if refresh else nullcontext():
+                self._follow(job, report, deadline)
 
-    async def _follow(self, job: TrainingJob, report: Report, deadline: float | None) -> None:
+    def _follow(self, job: TrainingJob, report: Report, deadline: float | None) -> None:
         """Read the events of a job until it ends, or until there is no stream or little time left."""
         last_id = ""
         while _has_time(deadline):
@@ -105,33 +104,33 @@ class Waiter:
             )
             request.extensions = {**request.extensions, STREAM: True, RETRY: AT_ONCE}
             try:
-                response = await self._http.send(request, stream=True)
+                response = self._http.send(request, stream=True)
             except CoveyError:
                 return
             before = last_id
             try:
                 if not response.headers.get("Content-Type", "").startswith("text/event-stream"):
                     return
-                lines = _while_time(response.aiter_lines(), deadline)
-                async with aclosing(read_events(lines)) as events:
-                    async for event in events:
+                lines = _while_time(response.iter_lines(), deadline)
+                with closing(read_events(lines)) as events:
+                    for event in events:
                         last_id = event.id or last_id
                         if _report_event(event.data, report):
                             return
             except (httpx.HTTPError, httpx.StreamError):
                 pass  # a broken connection, or a service that restarts: continue after the last event
             finally:
-                await response.aclose()
+                response.close()
             if last_id == before:  # a stream that brings nothing new, such as that of a proxy
                 return
 
-    async def _poll(self, work: Work, report: Report, deadline: float | None) -> Work:
+    def _poll(self, work: Work, report: Report, deadline: float | None) -> Work:
         seconds = FIRST_POLL_SECONDS
         available_at = time.monotonic()
         while True:
             pause = seconds
             try:
-                current = await self._get(work, deadline)
+                current = self._get(work, deadline)
                 available_at = time.monotonic()
                 report(progress_of(current))
                 if has_ended(current):
@@ -145,16 +144,16 @@ class Waiter:
                 if left <= 0:
                     raise WaitTimeout(work)
                 pause = min(pause, left)
-            await self._runtime.sleep(pause)
+            self._runtime.sleep(pause)
             seconds = min(1.5 * seconds, LONGEST_POLL_SECONDS)
 
-    async def _get(self, work: Work, deadline: float | None) -> Work:
+    def _get(self, work: Work, deadline: float | None) -> Work:
         left = self._timeout if deadline is None else deadline - time.monotonic()
         request = self._http.build_request(
             "GET", path_of(work), timeout=min(self._timeout, max(left, LAST_REQUEST_SECONDS))
         )
         request.extensions = {**request.extensions, RETRY: AT_ONCE}
-        return parse(type(work), await self._http.send(request), httpx.codes.OK)
+        return parse(type(work), self._http.send(request), httpx.codes.OK)
 
 
 def _report_event(data: str, report: Report) -> bool:
@@ -176,8 +175,8 @@ def _has_time(deadline: float | None) -> bool:
     return deadline is None or deadline - time.monotonic() > STREAM_SECONDS / 2
 
 
-async def _while_time(lines: AsyncIterator[str], deadline: float | None) -> AsyncGenerator[str]:
-    async for line in lines:
+def _while_time(lines: Iterator[str], deadline: float | None) -> Generator[str]:
+    for line in lines:
         if not _has_time(deadline):
             return
         yield line

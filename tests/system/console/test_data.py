@@ -7,40 +7,14 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from browser import check_page, chromium, new_context, sign_in
-from playwright.sync_api import Browser, Page, expect
-from stack import Stack, departments
+from browser import Console, check_page
+from playwright.sync_api import Page, expect
+from stack import departments
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("console")]
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stack, str]]:
-    """A service, and the key of a person who may read and train."""
-    stack = Stack(tmp_path_factory.mktemp("console") / "data").start()
-    body = {"name": "trainer", "scopes": ["read", "train"]}
-    admin = stack.call("POST", "/v1/api-keys", 201, json={"name": "admin", "scopes": ["admin"]})["secret"]
-    stack.http.headers["Authorization"] = f"Bearer {admin}"
-    yield stack, stack.call("POST", "/v1/api-keys", 201, json=body)["secret"]
-    stack.stop()
-
-
-@pytest.fixture
-def page(browser: Browser, service: tuple[Stack, str]) -> Iterator[Page]:
-    """A page of a person who is signed in."""
-    stack, key = service
-    context = new_context(browser, stack.url)
-    page = context.new_page()
-    sign_in(page, key)
-    yield page
-    context.close()
-
+PERSON = "trainer"
 
 CONTENT = "".join(
     json.dumps({key: item[key] for key in ("text", "labels")}) + "\n" for item in departments(60)
@@ -79,7 +53,7 @@ def test_the_path_from_a_dropped_file_to_a_version(page: Page) -> None:
 
     page.get_by_role("link", name="Report").click()
     page.get_by_role("link", name="Train a model").click()
-    page.get_by_label("Model (required)").fill("helpdesk")
+    page.get_by_label("Model (required)").fill("inbox")
     page.get_by_label("Learner", exact=True).select_option(label="mp_boost")
     page.get_by_label("Rounds", exact=True).filter(visible=True).fill("25")
     page.get_by_label("Promote", exact=True).select_option(label="if better")
@@ -95,12 +69,12 @@ def test_the_path_from_a_dropped_file_to_a_version(page: Page) -> None:
     page.get_by_role("button", name="Start the training").press("Enter")
 
     page.wait_for_url("**/console/training/job_*")
-    version = page.get_by_role("link", name="Open version 1 of helpdesk")
+    version = page.get_by_role("link", name="Open version 1 of inbox")
     expect(version).to_be_visible()
     expect(page.get_by_role("img", name="loss_bound by rounds")).to_be_visible()
     expect(page.get_by_role("button", name="Cancel the training")).to_have_count(0)
     check_page(page, name="training")
-    assert version.get_attribute("href") == "/console/models/helpdesk/versions/1"
+    assert version.get_attribute("href") == "/console/models/inbox/versions/1"
 
 
 def test_a_wrong_file_is_explained_corrected_and_its_data_set_deleted(page: Page) -> None:
@@ -127,11 +101,8 @@ def test_a_wrong_file_is_explained_corrected_and_its_data_set_deleted(page: Page
     expect(page.get_by_role("rowheader", name="tickets")).to_have_count(0)
 
 
-def test_an_experiment_is_started_watched_and_its_winner_trained(
-    page: Page, service: tuple[Stack, str]
-) -> None:
-    stack, _ = service
-    dataset = stack.upload(CONTENT.encode(), name="mail")["id"]
+def test_an_experiment_is_started_watched_and_its_winner_trained(page: Page, console: Console) -> None:
+    dataset = console.stack.upload(CONTENT.encode(), name="mail")["id"]
     page.goto(f"/console/experiments/new?dataset={dataset}")
     page.get_by_label("Name", exact=True).fill("two learners")
     page.get_by_role("checkbox", name=re.compile("^svm ")).uncheck()
@@ -150,9 +121,9 @@ def test_an_experiment_is_started_watched_and_its_winner_trained(
 
 
 @pytest.fixture
-def running(service: tuple[Stack, str]) -> Iterator[str]:
+def running(console: Console) -> Iterator[str]:
     """A training that does not end by itself."""
-    stack, _ = service
+    stack = console.stack
     dataset = stack.upload(CONTENT.encode(), name="mail")["id"]
     learner = {"algorithm": "mp_boost", "rounds": 100_000, "variant": "discrete"}
     job: str = stack.train(dataset, model="endless", learner=learner)["id"]
@@ -162,7 +133,7 @@ def running(service: tuple[Stack, str]) -> Iterator[str]:
 
 
 def test_the_progress_and_the_curve_of_a_training_come_from_the_event_stream(
-    page: Page, running: str, service: tuple[Stack, str]
+    page: Page, running: str, console: Console
 ) -> None:
     streams: list[str] = []
     page.on(
@@ -181,8 +152,7 @@ def test_the_progress_and_the_curve_of_a_training_come_from_the_event_stream(
         expect(progress).not_to_have_text(before)
     page.unroute(f"**/console/training/{running}")
 
-    stack, _ = service
-    stack.call("POST", f"/v1/training-jobs/{running}/cancel", 202)
+    console.stack.call("POST", f"/v1/training-jobs/{running}/cancel", 202)
     expect(page.get_by_text("The training was cancelled. It made no version.")).to_be_visible()
     expect(page.locator(".toast.shown")).to_have_count(0)
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
-from browser import check_page, chromium, new_context, sign_in
-from playwright.sync_api import Browser, Page, expect
+from browser import Console, check_page
+from playwright.sync_api import Page, expect
 from stack import Stack, departments
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("console")]
+
+PERSON = "reviewer"
 
 SOURCE = """From: Ann <ann@example.org>
 Subject: Question
@@ -20,18 +21,9 @@ Hello, the invoice is wrong: my card was charged twice. Please check the payment
 """
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stack, str]]:
-    """A service with two versions of a model, and the key of a person who may read, predict and train."""
-    stack = Stack(tmp_path_factory.mktemp("console") / "data").start()
-    admin = stack.call("POST", "/v1/api-keys", 201, json={"name": "admin", "scopes": ["admin"]})["secret"]
-    stack.http.headers["Authorization"] = f"Bearer {admin}"
+@pytest.fixture(scope="module", autouse=True)
+def model(console: Console) -> None:
+    """Two versions of the model ``helpdesk``."""
     examples = [
         {
             "email": {"subject": f"Message {i}", "text": example["text"]},
@@ -40,24 +32,11 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stack, s
         }
         for i, example in enumerate(departments(80))
     ]
+    stack = console.stack
     dataset = stack.dataset(examples, format="jsonl")["id"]
     for learner in ({"algorithm": "naive_bayes"}, {"algorithm": "mp_boost", "rounds": 30}):
         job = stack.train(dataset, model="helpdesk", learner=learner, decision={"kind": "auto"})
         assert stack.finished(job["id"])["state"] == "succeeded"
-    person = {"name": "person", "scopes": ["read", "predict", "train"]}
-    yield stack, stack.call("POST", "/v1/api-keys", 201, json=person)["secret"]
-    stack.stop()
-
-
-@pytest.fixture
-def page(browser: Browser, service: tuple[Stack, str]) -> Iterator[Page]:
-    """A page of a person who is signed in."""
-    stack, key = service
-    context = new_context(browser, stack.url)
-    page = context.new_page()
-    sign_in(page, key)
-    yield page
-    context.close()
 
 
 def test_versions_are_compared_promoted_and_rolled_back(page: Page) -> None:
@@ -155,15 +134,13 @@ DROP = """([name, content]) => {
 """Drops a file on the field of the message. Only a script can do this in a test."""
 
 
-def create_router(service: tuple[Stack, str], name: str) -> Stack:
-    stack, _ = service
+def create_router(stack: Stack, name: str) -> None:
     config = {"model": "helpdesk", "fallback": "front@example.org", "explain": True}
     stack.call("PUT", f"/v1/routers/{name}", 200, json=config)
-    return stack
 
 
-def test_a_dropped_message_is_routed(page: Page, service: tuple[Stack, str]) -> None:
-    create_router(service, "dropped")
+def test_a_dropped_message_is_routed(page: Page, console: Console) -> None:
+    create_router(console.stack, "dropped")
     page.goto("/console/routers/dropped")
     page.get_by_label("Message", exact=True).fill("What was typed before counts no longer.")
     page.evaluate(DROP, ["question.eml", SOURCE])
@@ -178,10 +155,9 @@ def test_a_dropped_message_is_routed(page: Page, service: tuple[Stack, str]) -> 
     expect(page.get_by_role("heading", level=2, name="Question")).to_be_visible()
 
 
-def test_settings_that_somebody_else_changed_meanwhile_are_not_lost(
-    page: Page, service: tuple[Stack, str]
-) -> None:
-    stack = create_router(service, "shared")
+def test_settings_that_somebody_else_changed_meanwhile_are_not_lost(page: Page, console: Console) -> None:
+    stack = console.stack
+    create_router(stack, "shared")
     page.goto("/console/routers/shared/settings")
     page.get_by_label("Fallback").fill("mine@example.org")
     config = {"model": "helpdesk", "fallback": "theirs@example.org", "at_most": 3}

@@ -1,29 +1,41 @@
-"""The logic of the client, as coroutines.
-
-``AsyncCovey`` inherits it, and ``Covey`` runs the same coroutines without an event loop.
-"""
+"""The client for programs with an event loop (asyncio or trio)."""
 
 from __future__ import annotations
 
-import base64
-import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from os import PathLike
 from pathlib import Path
-from typing import Any, ParamSpec, Protocol, TypeVar, cast
+from types import TracebackType
+from typing import Any, ParamSpec, Self, TypeVar, cast
 from urllib.parse import quote
 
 import httpx
 
-from covey_client._download import Download
-from covey_client._parsing import HasParsed, parse, respond
-from covey_client._retry import AT_ONCE, ONCE, RETRY, Retry, RetryTransport
-from covey_client._runtime import Runtime
+from covey_client._async.calls import respond
+from covey_client._async.download import Download
+from covey_client._async.retry_transport import RetryTransport
+from covey_client._async.waiting import Waiter
+from covey_client._bodies import (
+    CONDITIONS,
+    MAX_LIMIT,
+    Document,
+    Page,
+    body_of,
+    etag_of,
+    instance_of,
+    json_of,
+    new_key,
+    require_list,
+    uploading,
+)
+from covey_client._parsing import HasParsed, parse
+from covey_client._retry import AT_ONCE, ONCE, RETRY, Retry
+from covey_client._runtime import AsyncRuntime
+from covey_client._settings import TIMEOUT_SECONDS, get_key, get_url
 from covey_client._version import __version__
-from covey_client._waiting import Waiter
 from covey_client._work import Cancellable, Work, path_of
-from covey_client.content import Content, Source
+from covey_client.content import AsyncBody, Content, Source
 from covey_client.errors import (
     Conflict,
     CoveyError,
@@ -68,14 +80,11 @@ from covey_client.generated.models import (
     Dataset,
     DatasetCreate,
     Decision,
-    Disposition,
     ExampleItem,
     Experiment,
     ExperimentCreate,
     ExperimentReport,
     Feedback,
-    FeedbackState,
-    Instance,
     LabelItem,
     Model,
     ModelVersion,
@@ -85,85 +94,79 @@ from covey_client.generated.models import (
     RecordedDecision,
     Router,
     RouterPut,
-    RoutersListDecisionsOrder,
     TrainingJob,
     TrainingJobCreate,
 )
 from covey_client.generated.types import UNSET, Unset
-from covey_client.progress import Progress, ShowProgress, reporting
+from covey_client.progress import ShowProgress, reporting
 
 P = ParamSpec("P")
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
-Body = TypeVar("Body")
 
 DELETE_SECONDS = 5.0
 """How long the client tries to delete the data set of a failed upload."""
 
-Document = str | bytes | Instance | Mapping[str, Any]
-"""A document to predict for: a text, a raw e-mail message, or an instance as in the API."""
 
+class AsyncCovey:
+    """A client of the service. Its methods are those of ``Covey``, as coroutines.
 
-class Page(Protocol[T_co]):
-    """A page of a list."""
-
-    @property
-    def items(self) -> Sequence[T_co]:
-        """The items."""
-
-    @property
-    def next_cursor(self) -> str | Unset:
-        """Cursor of the next page."""
-
-
-class Operations:
-    """The operations of the service.
+    >>> import asyncio
+    >>> from covey_client import AsyncCovey
+    >>> async def main():
+    ...     async with AsyncCovey() as covey:
+    ...         dataset = await covey.upload("helpdesk.jsonl")
+    ...         return [item.label async for item in covey.labels(dataset.id)]
+    >>> asyncio.run(main())
+    ['billing', 'sales', 'shipping', 'support']
 
     Args:
-        url: base URL of the service.
-        key: API key; None if the service needs none.
-        transport: sends one request.
-        runtime: waits and reads files.
-        retry: when to send a request again.
+        url: base URL of the service; by default that of `COVEY_URL`, or `http://127.0.0.1:8000`.
+        key: API key; by default that of `COVEY_API_KEY`.
         timeout: how long to wait for the service to connect, or to send or receive a part, in seconds.
+        retry: when to send a request again.
+        transport: sends the requests; for example with other certificates or by a proxy. The variables for
+            proxies in the environment are not used.
+
+    Attributes:
+        api: the generated client, for ``call`` and ``iterate``.
     """
 
     def __init__(
         self,
-        url: str,
-        key: str | None,
-        transport: httpx.AsyncBaseTransport,
-        runtime: Runtime,
-        retry: Retry,
-        timeout: float,
+        url: str | None = None,
+        key: str | None = None,
+        *,
+        timeout: float = TIMEOUT_SECONDS,
+        retry: Retry | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
+        url, key = get_url(url), get_key(key)
         headers = {"User-Agent": f"covey-client/{__version__}"}
         if key:
             headers["Authorization"] = f"Bearer {key}"
-        self._runtime = runtime
-        self._transport = RetryTransport(transport, retry, runtime.sleep)
+        self._runtime = AsyncRuntime()
         self._http = httpx.AsyncClient(
             base_url=url,
             headers=headers,
             timeout=timeout,
-            transport=self._transport,
+            transport=RetryTransport(
+                transport or httpx.AsyncHTTPTransport(), retry or Retry(), self._runtime.sleep
+            ),
         )
-        self._waiter = Waiter(self._http, runtime, timeout)
+        self._waiter = Waiter(self._http, self._runtime, timeout)
         self.api = Client(base_url=url, raise_on_unexpected_status=True).set_async_httpx_client(self._http)
-
-    def blocking_api(self, wrap: Callable[[httpx.AsyncBaseTransport], httpx.BaseTransport]) -> Client:
-        """Return the generated client for its blocking functions."""
-        http = httpx.Client(
-            base_url=self._http.base_url,
-            headers=self._http.headers,
-            timeout=self._http.timeout,
-            transport=wrap(self._transport),
-        )
-        return Client(base_url=str(http.base_url), raise_on_unexpected_status=True).set_httpx_client(http)
 
     async def close(self) -> None:
         """Close the connections."""
         await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
 
     # Any operation
 
@@ -243,7 +246,7 @@ class Operations:
             CoveyError: see ``call`` and ``wait``.
         """
         with reporting(progress) as report:
-            content = Content(source, self._runtime, lambda sent: report(_uploading(sent, content.total)))
+            content = Content(source, lambda sent: report(uploading(sent, content.total)))
             dataset = await self._create_dataset(content, body)
             try:
                 dataset = await self._upload(dataset, content)
@@ -257,7 +260,7 @@ class Operations:
     async def _create_dataset(
         self, content: Content, body: DatasetCreate | Mapping[str, Any] | None
     ) -> Dataset:
-        fields = _to_dict(body or {})
+        fields = json_of(body or {})
         if content.name is not None:
             fields.setdefault("name", content.name)
         if content.is_mail_folder:
@@ -265,8 +268,8 @@ class Operations:
         return await self.call(
             datasets_create.asyncio_detailed,
             client=self.api,
-            body=_as(DatasetCreate, fields),
-            idempotency_key=_new_key(),
+            body=body_of(DatasetCreate, fields),
+            idempotency_key=new_key(),
         )
 
     async def _upload(self, dataset: Dataset, content: Content) -> Dataset:
@@ -278,7 +281,7 @@ class Operations:
         request = self._http.build_request(
             "PUT",
             f"/v1/datasets/{quote(dataset.id, safe='')}/content",
-            content=content,
+            content=AsyncBody(content, self._runtime),
             headers=headers,
             extensions={ONCE: lambda: content.is_consumed, "timeout": self._http.timeout.as_dict()},
         )
@@ -344,8 +347,8 @@ class Operations:
             job = await self.call(
                 training_jobs_create.asyncio_detailed,
                 client=self.api,
-                body=_as(TrainingJobCreate, body),
-                idempotency_key=idempotency_key or _new_key(),
+                body=body_of(TrainingJobCreate, body),
+                idempotency_key=idempotency_key or new_key(),
             )
             if not wait:
                 return job
@@ -365,8 +368,8 @@ class Operations:
             experiment = await self.call(
                 experiments_create.asyncio_detailed,
                 client=self.api,
-                body=_as(ExperimentCreate, body),
-                idempotency_key=idempotency_key or _new_key(),
+                body=body_of(ExperimentCreate, body),
+                idempotency_key=idempotency_key or new_key(),
             )
             if not wait:
                 return experiment
@@ -386,8 +389,8 @@ class Operations:
             batch = await self.call(
                 batch_predictions_create.asyncio_detailed,
                 client=self.api,
-                body=_as(BatchPredictionCreate, body),
-                idempotency_key=idempotency_key or _new_key(),
+                body=body_of(BatchPredictionCreate, body),
+                idempotency_key=idempotency_key or new_key(),
             )
             if not wait:
                 return batch
@@ -498,9 +501,9 @@ class Operations:
         Raises:
             CoveyError: see ``call``.
         """
-        _require_list(documents, "documents")
+        require_list(documents, "documents")
         body: dict[str, Any] = {
-            "instances": [_instance(document) for document in documents],
+            "instances": [instance_of(document) for document in documents],
             "version": version,
             "explain": explain,
         }
@@ -509,7 +512,7 @@ class Operations:
         if thresholds is not None:
             body["thresholds"] = dict(thresholds)
         return await self.call(
-            models_predict.asyncio_detailed, model, client=self.api, body=_as(PredictRequest, body)
+            models_predict.asyncio_detailed, model, client=self.api, body=body_of(PredictRequest, body)
         )
 
     async def get_alias(self, model: str, alias: str = "live") -> Alias:
@@ -538,7 +541,7 @@ class Operations:
                 alias,
                 client=self.api,
                 body=AliasPut(version=version),
-                if_match=_etag(if_unchanged),
+                if_match=etag_of(if_unchanged),
             )
         except PreconditionFailed as error:
             return await self._moved_before(error, model, alias, version, if_unchanged)
@@ -573,7 +576,7 @@ class Operations:
                 alias,
                 client=self.api,
                 body=AliasRollback(to_version=to_version) if to_version is not None else AliasRollback(),
-                if_match=_etag(known),
+                if_match=etag_of(known),
             )
         except PreconditionFailed as error:
             return await self._moved_before(error, model, alias, to_version, known)
@@ -605,7 +608,9 @@ class Operations:
 
     async def put_router(self, name: str, body: RouterPut | Mapping[str, Any]) -> Router:
         """Create or replace a router."""
-        return await self.call(routers_put.asyncio_detailed, name, client=self.api, body=_as(RouterPut, body))
+        return await self.call(
+            routers_put.asyncio_detailed, name, client=self.api, body=body_of(RouterPut, body)
+        )
 
     async def route(self, router: str, message: bytes, *, explain: bool = False) -> Decision:
         """Route a raw message (RFC 5322), and return the recorded decision.
@@ -649,7 +654,7 @@ class Operations:
             InvalidRequest: a label is unknown, probably misspelt.
             CoveyError: see ``call``.
         """
-        _require_list(labels, "labels")
+        require_list(labels, "labels")
         return await self.call(
             decisions_give_feedback.asyncio_detailed,
             decision if isinstance(decision, str) else decision.decision_id,
@@ -665,7 +670,7 @@ class Operations:
             **conditions: query parameters of the API, such as ``disposition="review"``; write ``from_`` for
                 ``from``.
         """
-        for name, values in _CONDITIONS.items():
+        for name, values in CONDITIONS.items():
             if isinstance(conditions.get(name), str):
                 conditions[name] = values(conditions[name])
         return self.iterate(
@@ -678,72 +683,3 @@ class Operations:
     def routers(self) -> AsyncIterator[Router]:
         """Yield all routers."""
         return self.iterate(routers_list.asyncio_detailed, client=self.api, limit=MAX_LIMIT)
-
-
-MAX_LIMIT = 500
-"""Size of the pages of lists."""
-
-_CONDITIONS: Mapping[str, Callable[[str], Any]] = {
-    "disposition": Disposition,
-    "feedback": FeedbackState,
-    "order": RoutersListDecisionsOrder,
-}
-
-
-class _Fields:
-    """A body that the caller wrote as in the API. The service checks it, and names what is wrong."""
-
-    def __init__(self, fields: Mapping[str, Any]) -> None:
-        self._fields = fields
-
-    def to_dict(self) -> dict[str, Any]:
-        return dict(self._fields)
-
-
-def _as(_kind: type[Body], body: Body | Mapping[str, Any]) -> Body:
-    return cast("Body", _Fields(_to_dict(body))) if isinstance(body, Mapping) else body
-
-
-def _to_dict(value: Any) -> Any:
-    """Return a body as JSON. Its fields can be objects of the generated client."""
-    if isinstance(value, Mapping):
-        return {name: _to_dict(field) for name, field in value.items()}
-    if isinstance(value, list | tuple):
-        return [_to_dict(item) for item in value]
-    return value.to_dict() if hasattr(value, "to_dict") else value
-
-
-def _instance(document: Document) -> dict[str, Any]:
-    """Return a document as the API expects it.
-
-    >>> _instance("Where is my parcel?"), _instance(b"Subject: Parcel")
-    ({'text': 'Where is my parcel?'}, {'raw_email': 'U3ViamVjdDogUGFyY2Vs'})
-    """
-    if isinstance(document, str):
-        return {"text": document}
-    if isinstance(document, bytes):
-        return {"raw_email": base64.b64encode(document).decode()}
-    fields: dict[str, Any] = _to_dict(document)
-    return fields
-
-
-def _require_list(items: object, name: str) -> None:
-    """Refuse a single item, which Python would take for a list of its characters or fields.
-
-    Raises:
-        TypeError: it is no list.
-    """
-    if isinstance(items, str | bytes | Mapping):
-        raise TypeError(f"{name} must be a list, even of one item")
-
-
-def _new_key() -> str:
-    return str(uuid.uuid4())
-
-
-def _etag(alias: Alias | None) -> str | Unset:
-    return UNSET if alias is None else f'"{alias.revision}"'
-
-
-def _uploading(sent: int, total: int | None) -> Progress:
-    return Progress("uploading", sent, total, "bytes")

@@ -1,3 +1,4 @@
+# Generated from _async/download.py by unasync.py. Change that file instead.
 """Downloads a file of the service, and continues after a broken connection."""
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from pathlib import Path
 import httpx
 
 from covey_client._retry import STREAM
-from covey_client._runtime import Runtime
+from covey_client._runtime import BlockingRuntime
 from covey_client.errors import ConnectionFailed, UnexpectedResponse
 from covey_client.progress import Progress, Report
 
@@ -27,7 +28,7 @@ class Download:
     """
 
     def __init__(
-        self, http: httpx.AsyncClient, runtime: Runtime, url: str, target: Path, report: Report
+        self, http: httpx.Client, runtime: BlockingRuntime, url: str, target: Path, report: Report
     ) -> None:
         self._http = http
         self._runtime = runtime
@@ -38,7 +39,7 @@ class Download:
         self._n_bytes = 0
         self._etag = ""
 
-    async def run(self) -> None:
+    def run(self) -> None:
         """Download the file.
 
         Raises:
@@ -48,34 +49,34 @@ class Download:
             while True:
                 before = self._n_bytes
                 try:
-                    await self._receive()
+                    self._receive()
                 except (httpx.HTTPError, httpx.StreamError) as error:
                     if self._n_bytes == before:
                         raise ConnectionFailed(f"{self._url}: {error!r}") from error
                 else:
                     break
-            await self._runtime.call(partial(self._part.replace, self._target))
+            self._runtime.call(partial(self._part.replace, self._target))
         except BaseException:
             self._part.unlink(missing_ok=True)
             raise
 
-    async def _receive(self) -> None:
+    def _receive(self) -> None:
         headers = {"Accept-Encoding": "identity"}
         if self._n_bytes:
             headers["Range"] = f"bytes={self._n_bytes}-"
         request = self._http.build_request("GET", self._url, headers=headers)
         request.extensions = {**request.extensions, STREAM: True}
-        response = await self._http.send(request, stream=True)
+        response = self._http.send(request, stream=True)
         try:
             self._check(response)
             mode = "ab" if self._n_bytes else "wb"
             with self._part.open(mode) as file:
-                async for chunk in response.aiter_bytes():
-                    await self._runtime.call(partial(file.write, chunk))
+                for chunk in response.iter_bytes():
+                    self._runtime.call(partial(file.write, chunk))
                     self._n_bytes += len(chunk)
                     self._report(Progress("downloading", self._n_bytes, self._total, "bytes"))
         finally:
-            await response.aclose()
+            response.close()
 
     def _check(self, response: httpx.Response) -> None:
         expected = httpx.codes.PARTIAL_CONTENT if self._n_bytes else httpx.codes.OK

@@ -1,4 +1,4 @@
-"""Sends events to their receivers.
+"""Sends events to their receivers over HTTP. ``deliveries`` says which, and when again.
 
 One thread of a worker runs an event loop for all receivers. Each attempt has a time limit as a whole, each
 webhook a number of attempts at the same time, and all of them another. So a receiver that is slow, or sends
@@ -14,18 +14,19 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
+from standardwebhooks import Webhook
 
 from app.context import AppContext
 from app.version import __version__
-from app.webhooks import work
+from app.webhooks import deliveries
 from app.webhooks.addresses import is_public
-from app.webhooks.signature import signed_headers
-from app.webhooks.work import Attempt, Outcome
+from app.webhooks.deliveries import Attempt, Outcome
 
 log = structlog.get_logger()
 
@@ -49,7 +50,7 @@ class RefusedAddressError(OSError):
     """The name of a receiver resolves to an address that is not public."""
 
 
-class Deliverer:
+class WebhookSender:
     """Sends the events of all webhooks.
 
     Args:
@@ -80,9 +81,11 @@ class Deliverer:
                     await asyncio.wait(self._tasks)
 
     async def _start(self, client: httpx.AsyncClient, resolvers: ThreadPoolExecutor) -> None:
-        await asyncio.to_thread(work.queue_reviews, self._ctx.db)
+        await asyncio.to_thread(deliveries.queue_reviews, self._ctx.db)
         free = MAX_IN_FLIGHT - len(self._tasks)
-        for attempt in await asyncio.to_thread(work.claim_due, self._ctx.db, dict(self._in_flight), free):
+        for attempt in await asyncio.to_thread(
+            deliveries.claim_due, self._ctx.db, dict(self._in_flight), free
+        ):
             self._in_flight[attempt.webhook_id] += 1
             task = asyncio.create_task(self._deliver(client, resolvers, attempt))
             self._tasks.add(task)
@@ -110,8 +113,7 @@ class Deliverer:
                 error=outcome.error,
                 milliseconds=round((time.monotonic() - started) * 1000),
             )
-            days = self._ctx.settings.webhook_disable_days
-            await asyncio.to_thread(work.record, self._ctx.db, attempt, outcome, disable_days=days)
+            await asyncio.to_thread(deliveries.record, self._ctx.db, attempt, outcome)
         except SQLAlchemyError as error:  # the event is sent again when its claim ends
             log.warning("webhook.not_recorded", delivery_id=attempt.delivery_id, reason=type(error).__name__)
         finally:
@@ -165,6 +167,19 @@ def body_of(attempt: Attempt) -> bytes:
     return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
 
 
+def signed_headers(attempt: Attempt, at: datetime, body: bytes) -> dict[str, str]:
+    """Return the headers that prove who has sent a request, and when (https://www.standardwebhooks.com).
+
+    During a rotation there are two signatures, and the receiver knows the secret of either.
+    """
+    signatures = [Webhook(secret).sign(attempt.delivery_id, at, body.decode()) for secret in attempt.secrets]
+    return {
+        "webhook-id": attempt.delivery_id,
+        "webhook-timestamp": str(int(at.timestamp())),
+        "webhook-signature": " ".join(signatures),
+    }
+
+
 def _client() -> httpx.AsyncClient:
     return httpx.AsyncClient(
         # A proxy from the environment would resolve names itself.
@@ -194,7 +209,7 @@ async def _post(client: httpx.AsyncClient, url: httpx.URL, addresses: Sequence[s
         "Host": url.netloc.decode(),
         "Content-Type": "application/json",
         "User-Agent": f"Covey/{__version__}",
-        **signed_headers(attempt.secrets, attempt.delivery_id, int(time.time()), body),
+        **signed_headers(attempt, datetime.now(UTC), body),
     }
     extensions: dict[str, Any] = {"sni_hostname": url.host}
     for number, address in enumerate(addresses, 1):

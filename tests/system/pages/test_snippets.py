@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import page_snippets
 import pytest
-from page_snippets import ROOT, SERVICE
+from page_snippets import ROOT, ReaderService
 from required import missing
-from stack import Stack
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("pages")]
 
@@ -40,51 +38,8 @@ PAGES = sorted(
 )
 
 
-class Service:
-    """The service of all pages, and what its readers have done."""
-
-    def __init__(self, stack: Stack, folder: Path) -> None:
-        self.stack = stack
-        self.folder = folder
-        self.finished: Path | None = None
-
-    def run(self, page: Path) -> None:
-        """Run a page: after the page that it continues, or on a service without data."""
-        before = page_snippets.continued(page)
-        if before is None:
-            self.clear()
-        elif self.finished != before:
-            self.run(before)
-        folder = self.folder / page_snippets.name_of(page).replace("/", "-")
-        folder.mkdir()
-        try:
-            page_snippets.run(page, folder, {SERVICE: self.stack.url})
-        finally:
-            shutil.rmtree(folder)
-        self.finished = before or page
-
-    def clear(self) -> None:
-        """Delete what the readers of other pages have made."""
-        for path, field in (
-            ("/v1/webhooks", "id"),
-            ("/v1/routers", "name"),
-            ("/v1/models", "name"),
-            ("/v1/datasets", "id"),
-        ):
-            for item in list(self.stack.all(path)):
-                self.stack.call("DELETE", f"{path}/{item[field]}", 204)
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    folder = tmp_path_factory.mktemp("pages")
-    stack = Stack(folder / "data").start()
-    yield Service(stack, folder)
-    stack.stop()
-
-
 @pytest.mark.parametrize("page", PAGES, ids=page_snippets.name_of)
-def test_the_snippets_of_the_page_run(page: Path, service: Service) -> None:
+def test_the_snippets_of_the_page_run(page: Path, service: ReaderService) -> None:
     for command in ("curl", "zip"):
         used = any(f"{command} " in snippet.code for snippet in page_snippets.snippets(page))
         if used and shutil.which(command) is None:

@@ -1,25 +1,81 @@
-"""The client for programs without an event loop."""
+# Generated from _async/client.py by unasync.py. Change that file instead.
+"""The client for programs with blocking calls."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import wraps
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar, cast
+from urllib.parse import quote
 
 import httpx
 
-from covey_client._operations import Document, Operations, Page
-from covey_client._parsing import HasParsed
-from covey_client._retry import Retry
-from covey_client._runtime import BlockingRuntime, BlockingTransport, RunTransport, iterate, run
+from covey_client._bodies import (
+    CONDITIONS,
+    MAX_LIMIT,
+    Document,
+    Page,
+    body_of,
+    etag_of,
+    instance_of,
+    json_of,
+    new_key,
+    require_list,
+    uploading,
+)
+from covey_client._parsing import HasParsed, parse
+from covey_client._retry import AT_ONCE, ONCE, RETRY, Retry
+from covey_client._runtime import BlockingRuntime
 from covey_client._settings import TIMEOUT_SECONDS, get_key, get_url
-from covey_client._work import Cancellable, Work
-from covey_client.content import Source
+from covey_client._sync.calls import respond
+from covey_client._sync.download import Download
+from covey_client._sync.retry_transport import RetryTransport
+from covey_client._sync.waiting import Waiter
+from covey_client._version import __version__
+from covey_client._work import Cancellable, Work, path_of
+from covey_client.content import Body, Content, Source
+from covey_client.errors import (
+    Conflict,
+    CoveyError,
+    PreconditionFailed,
+)
+from covey_client.generated import Client
+from covey_client.generated.api.batch_predictions import batch_predictions_create
+from covey_client.generated.api.datasets import (
+    datasets_create,
+    datasets_get,
+    datasets_list,
+    datasets_list_examples,
+    datasets_list_labels,
+)
+from covey_client.generated.api.decisions import decisions_give_feedback
+from covey_client.generated.api.experiments import (
+    experiments_create,
+    experiments_get,
+    experiments_get_report,
+    experiments_list,
+)
+from covey_client.generated.api.models import (
+    models_get_alias,
+    models_list,
+    models_list_versions,
+    models_predict,
+    models_put_alias,
+    models_roll_back_alias,
+)
+from covey_client.generated.api.routers import routers_list, routers_list_decisions, routers_put
+from covey_client.generated.api.training_jobs import (
+    training_jobs_create,
+    training_jobs_get,
+    training_jobs_list,
+)
 from covey_client.generated.models import (
     Alias,
+    AliasPut,
+    AliasRollback,
     BatchPrediction,
     BatchPredictionCreate,
     Dataset,
@@ -29,9 +85,11 @@ from covey_client.generated.models import (
     Experiment,
     ExperimentCreate,
     ExperimentReport,
+    Feedback,
     LabelItem,
     Model,
     ModelVersion,
+    PredictRequest,
     PredictResponse,
     Problem,
     RecordedDecision,
@@ -40,10 +98,14 @@ from covey_client.generated.models import (
     TrainingJob,
     TrainingJobCreate,
 )
-from covey_client.progress import ShowProgress
+from covey_client.generated.types import UNSET, Unset
+from covey_client.progress import ShowProgress, reporting
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+DELETE_SECONDS = 5.0
+"""How long the client tries to delete the data set of a failed upload."""
 
 
 class Covey:
@@ -80,19 +142,25 @@ class Covey:
         retry: Retry | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        self._operations = Operations(
-            get_url(url),
-            get_key(key),
-            BlockingTransport(transport or httpx.HTTPTransport()),
-            BlockingRuntime(),
-            retry or Retry(),
-            timeout,
+        url, key = get_url(url), get_key(key)
+        headers = {"User-Agent": f"covey-client/{__version__}"}
+        if key:
+            headers["Authorization"] = f"Bearer {key}"
+        self._runtime = BlockingRuntime()
+        self._http = httpx.Client(
+            base_url=url,
+            headers=headers,
+            timeout=timeout,
+            transport=RetryTransport(
+                transport or httpx.HTTPTransport(), retry or Retry(), self._runtime.sleep
+            ),
         )
-        self.api = self._operations.blocking_api(RunTransport)
+        self._waiter = Waiter(self._http, self._runtime, timeout)
+        self.api = Client(base_url=url, raise_on_unexpected_status=True).set_httpx_client(self._http)
 
     def close(self) -> None:
         """Close the connections."""
-        run(self._operations.close())
+        self._http.close()
 
     def __enter__(self) -> Self:
         return self
@@ -102,7 +170,14 @@ class Covey:
     ) -> None:
         self.close()
 
-    def call(self, operation: Callable[P, HasParsed[T | Problem]], *args: P.args, **kwargs: P.kwargs) -> T:
+    # Any operation
+
+    def call(
+        self,
+        operation: Callable[P, HasParsed[T | Problem]],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
         """Call an operation of the generated client, with retries and errors as everywhere in this package.
 
         Args:
@@ -116,15 +191,13 @@ class Covey:
         Raises:
             CoveyError: there is no response, or it is an error.
         """
-
-        @wraps(operation)
-        async def respond(*args: P.args, **kwargs: P.kwargs) -> HasParsed[T | Problem]:
-            return operation(*args, **kwargs)
-
-        return run(self._operations.call(respond, *args, **kwargs))
+        return cast("T", respond(operation, *args, **kwargs))
 
     def iterate(
-        self, operation: Callable[P, HasParsed[Page[T] | Problem]], *args: P.args, **kwargs: P.kwargs
+        self,
+        operation: Callable[P, HasParsed[Page[T] | Problem]],
+        *args: P.args,
+        **kwargs: P.kwargs,
     ) -> Iterator[T]:
         """Yield the items of all pages of a list. It requests a page when the items before are used up.
 
@@ -136,12 +209,17 @@ class Covey:
         Raises:
             CoveyError: see ``call``.
         """
+        list_page = cast("Callable[..., HasParsed[Page[T] | Problem]]", operation)
+        cursor: str | Unset = kwargs.pop("cursor", UNSET)  # type: ignore[assignment]
+        while True:
+            page = cast("Page[T]", respond(list_page, *args, **kwargs, cursor=cursor))
+            for item in page.items:
+                yield item
+            if isinstance(page.next_cursor, Unset):
+                return
+            cursor = page.next_cursor
 
-        @wraps(operation)
-        async def respond(*args: P.args, **kwargs: P.kwargs) -> HasParsed[Page[T] | Problem]:
-            return operation(*args, **kwargs)
-
-        return iterate(self._operations.iterate(respond, *args, **kwargs))
+    # Data sets
 
     def upload(
         self,
@@ -169,23 +247,77 @@ class Covey:
             DatasetFailed: the content cannot be used.
             CoveyError: see ``call`` and ``wait``.
         """
-        return run(self._operations.upload(source, body, progress=progress, wait=wait, timeout=timeout))
+        with reporting(progress) as report:
+            content = Content(source, lambda sent: report(uploading(sent, content.total)))
+            dataset = self._create_dataset(content, body)
+            try:
+                dataset = self._upload(dataset, content)
+            except BaseException:
+                self._delete_at_once(dataset)
+                raise
+            if not wait:
+                return dataset
+            return self._waiter.wait(dataset, report, timeout, refresh=False)
+
+    def _create_dataset(self, content: Content, body: DatasetCreate | Mapping[str, Any] | None) -> Dataset:
+        fields = json_of(body or {})
+        if content.name is not None:
+            fields.setdefault("name", content.name)
+        if content.is_mail_folder:
+            fields.setdefault("format", "eml_zip")
+        return self.call(
+            datasets_create.sync_detailed,
+            client=self.api,
+            body=body_of(DatasetCreate, fields),
+            idempotency_key=new_key(),
+        )
+
+    def _upload(self, dataset: Dataset, content: Content) -> Dataset:
+        headers = {"Content-Type": "application/octet-stream"}
+        if content.encoding is not None:
+            headers["Content-Encoding"] = content.encoding
+        if content.size is not None:
+            headers["Content-Length"] = str(content.size)
+        request = self._http.build_request(
+            "PUT",
+            f"/v1/datasets/{quote(dataset.id, safe='')}/content",
+            content=Body(content, self._runtime),
+            headers=headers,
+            extensions={ONCE: lambda: content.is_consumed, "timeout": self._http.timeout.as_dict()},
+        )
+        try:
+            response = self._http.send(request)
+        except Conflict as error:
+            if error.attempts == 1 or error.code != "dataset_has_content":
+                raise
+            return self.get_dataset(dataset.id)  # an earlier attempt has arrived
+        return parse(Dataset, response, httpx.codes.ACCEPTED)
+
+    def _delete_at_once(self, dataset: Dataset) -> None:
+        request = self._http.build_request("DELETE", path_of(dataset), timeout=DELETE_SECONDS)
+        request.extensions = {**request.extensions, RETRY: AT_ONCE}
+        with self._runtime.uncancelled(), suppress(CoveyError):
+            self._http.send(request)
 
     def get_dataset(self, dataset_id: str) -> Dataset:
         """Get a data set."""
-        return run(self._operations.get_dataset(dataset_id))
+        return self.call(datasets_get.sync_detailed, dataset_id, client=self.api)
 
     def datasets(self) -> Iterator[Dataset]:
         """Yield all data sets, newest first."""
-        return iterate(self._operations.datasets())
+        return self.iterate(datasets_list.sync_detailed, client=self.api, limit=MAX_LIMIT)
 
     def examples(self, dataset_id: str) -> Iterator[ExampleItem]:
         """Yield the examples of a data set."""
-        return iterate(self._operations.examples(dataset_id))
+        return self.iterate(
+            datasets_list_examples.sync_detailed, dataset_id, client=self.api, limit=MAX_LIMIT
+        )
 
     def labels(self, dataset_id: str) -> Iterator[LabelItem]:
         """Yield the labels of a data set."""
-        return iterate(self._operations.labels(dataset_id))
+        return self.iterate(datasets_list_labels.sync_detailed, dataset_id, client=self.api, limit=MAX_LIMIT)
+
+    # Jobs
 
     def train(
         self,
@@ -209,11 +341,16 @@ class Covey:
         Raises:
             CoveyError: see ``call`` and ``wait``.
         """
-        return run(
-            self._operations.train(
-                body, progress=progress, wait=wait, timeout=timeout, idempotency_key=idempotency_key
+        with reporting(progress) as report:
+            job = self.call(
+                training_jobs_create.sync_detailed,
+                client=self.api,
+                body=body_of(TrainingJobCreate, body),
+                idempotency_key=idempotency_key or new_key(),
             )
-        )
+            if not wait:
+                return job
+            return self._waiter.wait(job, report, timeout, refresh=progress is not False)
 
     def run_experiment(
         self,
@@ -225,11 +362,16 @@ class Covey:
         idempotency_key: str | None = None,
     ) -> Experiment:
         """Compare learners on a data set. The arguments are those of ``train``."""
-        return run(
-            self._operations.run_experiment(
-                body, progress=progress, wait=wait, timeout=timeout, idempotency_key=idempotency_key
+        with reporting(progress) as report:
+            experiment = self.call(
+                experiments_create.sync_detailed,
+                client=self.api,
+                body=body_of(ExperimentCreate, body),
+                idempotency_key=idempotency_key or new_key(),
             )
-        )
+            if not wait:
+                return experiment
+            return self._waiter.wait(experiment, report, timeout, refresh=progress is not False)
 
     def predict_batch(
         self,
@@ -241,11 +383,16 @@ class Covey:
         idempotency_key: str | None = None,
     ) -> BatchPrediction:
         """Predict for a whole data set. The arguments are those of ``train``."""
-        return run(
-            self._operations.predict_batch(
-                body, progress=progress, wait=wait, timeout=timeout, idempotency_key=idempotency_key
+        with reporting(progress) as report:
+            batch = self.call(
+                batch_predictions_create.sync_detailed,
+                client=self.api,
+                body=body_of(BatchPredictionCreate, body),
+                idempotency_key=idempotency_key or new_key(),
             )
-        )
+            if not wait:
+                return batch
+            return self._waiter.wait(batch, report, timeout, refresh=progress is not False)
 
     def wait(self, work: Work, *, progress: ShowProgress = False, timeout: float | None = None) -> Work:
         """Wait until a data set, job, experiment, evaluation or batch prediction has ended, and return it.
@@ -264,7 +411,8 @@ class Covey:
             WaitTimeout: the work has not ended in time; it continues.
             CoveyError: see ``call``.
         """
-        return run(self._operations.wait(work, progress=progress, timeout=timeout))
+        with reporting(progress) as report:
+            return self._waiter.wait(work, report, timeout, refresh=progress is not False)
 
     def cancel(self, work: Cancellable) -> Cancellable:
         """Cancel a training job, experiment or batch prediction, and return its state.
@@ -275,7 +423,8 @@ class Covey:
             Conflict: it has already ended.
             CoveyError: see ``call``.
         """
-        return run(self._operations.cancel(work))
+        response = self._http.post(f"{path_of(work)}/cancel")
+        return parse(type(work), response, httpx.codes.ACCEPTED)
 
     def download(
         self,
@@ -297,27 +446,35 @@ class Covey:
         Raises:
             CoveyError: see ``call``.
         """
-        return run(self._operations.download(source, path, progress=progress))
+        if isinstance(source, BatchPrediction):
+            url = f"{path_of(source)}/result"
+        else:
+            url = f"/v1/models/{quote(source.model, safe='')}/versions/{source.version}/artifact"
+        with reporting(progress) as report:
+            Download(self._http, self._runtime, url, Path(path), report).run()
+        return Path(path)
 
     def get_training_job(self, job_id: str) -> TrainingJob:
         """Get a training job."""
-        return run(self._operations.get_training_job(job_id))
+        return self.call(training_jobs_get.sync_detailed, job_id, client=self.api)
 
     def training_jobs(self) -> Iterator[TrainingJob]:
         """Yield all training jobs, newest first."""
-        return iterate(self._operations.training_jobs())
+        return self.iterate(training_jobs_list.sync_detailed, client=self.api, limit=MAX_LIMIT)
 
     def get_experiment(self, experiment_id: str) -> Experiment:
         """Get an experiment."""
-        return run(self._operations.get_experiment(experiment_id))
+        return self.call(experiments_get.sync_detailed, experiment_id, client=self.api)
 
     def get_report(self, experiment_id: str) -> ExperimentReport:
         """Get the results of an experiment."""
-        return run(self._operations.get_report(experiment_id))
+        return self.call(experiments_get_report.sync_detailed, experiment_id, client=self.api)
 
     def experiments(self) -> Iterator[Experiment]:
         """Yield all experiments, newest first."""
-        return iterate(self._operations.experiments())
+        return self.iterate(experiments_list.sync_detailed, client=self.api, limit=MAX_LIMIT)
+
+    # Models
 
     def predict(
         self,
@@ -342,15 +499,23 @@ class Covey:
         Raises:
             CoveyError: see ``call``.
         """
-        return run(
-            self._operations.predict(
-                model, documents, version=version, top=top, explain=explain, thresholds=thresholds
-            )
+        require_list(documents, "documents")
+        body: dict[str, Any] = {
+            "instances": [instance_of(document) for document in documents],
+            "version": version,
+            "explain": explain,
+        }
+        if top is not None:
+            body["top"] = top
+        if thresholds is not None:
+            body["thresholds"] = dict(thresholds)
+        return self.call(
+            models_predict.sync_detailed, model, client=self.api, body=body_of(PredictRequest, body)
         )
 
     def get_alias(self, model: str, alias: str = "live") -> Alias:
         """Get an alias, with the revision on which ``promote`` can depend."""
-        return run(self._operations.get_alias(model, alias))
+        return self.call(models_get_alias.sync_detailed, model, alias, client=self.api)
 
     def promote(
         self, model: str, version: int, alias: str = "live", *, if_unchanged: Alias | None = None
@@ -367,7 +532,17 @@ class Covey:
             PreconditionFailed: somebody else has changed the alias.
             CoveyError: see ``call``.
         """
-        return run(self._operations.promote(model, version, alias, if_unchanged=if_unchanged))
+        try:
+            return self.call(
+                models_put_alias.sync_detailed,
+                model,
+                alias,
+                client=self.api,
+                body=AliasPut(version=version),
+                if_match=etag_of(if_unchanged),
+            )
+        except PreconditionFailed as error:
+            return self._moved_before(error, model, alias, version, if_unchanged)
 
     def roll_back(
         self,
@@ -391,19 +566,47 @@ class Covey:
                 lost. Get the alias to see which.
             CoveyError: see ``call``.
         """
-        return run(self._operations.roll_back(model, alias, to_version=to_version, if_unchanged=if_unchanged))
+        known = if_unchanged or self.get_alias(model, alias)
+        try:
+            return self.call(
+                models_roll_back_alias.sync_detailed,
+                model,
+                alias,
+                client=self.api,
+                body=AliasRollback(to_version=to_version) if to_version is not None else AliasRollback(),
+                if_match=etag_of(known),
+            )
+        except PreconditionFailed as error:
+            return self._moved_before(error, model, alias, to_version, known)
+
+    def _moved_before(
+        self,
+        error: PreconditionFailed,
+        model: str,
+        alias: str,
+        version: int | None,
+        known: Alias | None,
+    ) -> Alias:
+        """Return the alias if an earlier attempt, whose response was lost, has moved it."""
+        if error.attempts > 1 and known is not None and version is not None:
+            now = self.get_alias(model, alias)
+            if (now.version, now.revision) == (version, known.revision + 1):
+                return now
+        raise error
 
     def models(self) -> Iterator[Model]:
         """Yield all models."""
-        return iterate(self._operations.models())
+        return self.iterate(models_list.sync_detailed, client=self.api, limit=MAX_LIMIT)
 
     def versions(self, model: str) -> Iterator[ModelVersion]:
         """Yield the versions of a model."""
-        return iterate(self._operations.versions(model))
+        return self.iterate(models_list_versions.sync_detailed, model, client=self.api, limit=MAX_LIMIT)
+
+    # Routers
 
     def put_router(self, name: str, body: RouterPut | Mapping[str, Any]) -> Router:
         """Create or replace a router."""
-        return run(self._operations.put_router(name, body))
+        return self.call(routers_put.sync_detailed, name, client=self.api, body=body_of(RouterPut, body))
 
     def route(self, router: str, message: bytes, *, explain: bool = False) -> Decision:
         """Route a raw message (RFC 5322), and return the recorded decision.
@@ -419,7 +622,15 @@ class Covey:
         Raises:
             CoveyError: see ``call``.
         """
-        return run(self._operations.route(router, message, explain=explain))
+        if not isinstance(message, bytes):
+            raise TypeError('the message must be bytes; read its file with the mode "rb"')
+        response = self._http.post(
+            f"/v1/routers/{quote(router, safe='')}/messages",
+            params={"explain": "true"} if explain else {},
+            content=message,
+            headers={"Content-Type": "message/rfc822"},
+        )
+        return parse(Decision, response, httpx.codes.OK)
 
     def feedback(
         self,
@@ -439,7 +650,13 @@ class Covey:
             InvalidRequest: a label is unknown, probably misspelt.
             CoveyError: see ``call``.
         """
-        return run(self._operations.feedback(decision, labels, allow_new_labels=allow_new_labels))
+        require_list(labels, "labels")
+        return self.call(
+            decisions_give_feedback.sync_detailed,
+            decision if isinstance(decision, str) else decision.decision_id,
+            client=self.api,
+            body=Feedback(labels=list(labels), allow_new_labels=allow_new_labels),
+        )
 
     def decisions(self, router: str, **conditions: Any) -> Iterator[RecordedDecision]:
         """Yield the decisions of a router, newest first.
@@ -449,8 +666,16 @@ class Covey:
             **conditions: query parameters of the API, such as ``disposition="review"``; write ``from_`` for
                 ``from``.
         """
-        return iterate(self._operations.decisions(router, **conditions))
+        for name, values in CONDITIONS.items():
+            if isinstance(conditions.get(name), str):
+                conditions[name] = values(conditions[name])
+        return self.iterate(
+            routers_list_decisions.sync_detailed,
+            router,
+            client=self.api,
+            **{"limit": MAX_LIMIT, **conditions},
+        )
 
     def routers(self) -> Iterator[Router]:
         """Yield all routers."""
-        return iterate(self._operations.routers())
+        return self.iterate(routers_list.sync_detailed, client=self.api, limit=MAX_LIMIT)

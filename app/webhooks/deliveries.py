@@ -1,4 +1,4 @@
-"""The database part of sending events: finds reviews, claims deliveries, and records what became of them.
+"""The rows of deliveries: finds reviews, claims the events that are due, records outcomes, and plans retries.
 
 A claim moves the time of the next attempt forward. If the process dies, the event is sent again at that time:
 a receiver gets every event at least once. No transaction waits for the network.
@@ -28,8 +28,11 @@ log = structlog.get_logger()
 RETRY_SECONDS = (5, 60, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400)
 """Time after each failed attempt until the next one. After the last of them, the event has failed."""
 
+DISABLE_AFTER = timedelta(days=5)
+"""Time for which every attempt to send to a webhook fails before the webhook is disabled."""
+
 CLAIM_SECONDS = 60.0
-"""Time after which a claimed event is sent again if its process has not recorded what became of it."""
+"""Time after which a claimed event is sent again if its process has not recorded an outcome."""
 
 MAX_AT_ONCE = 4
 """Maximum number of events that one process sends to one webhook at the same time."""
@@ -73,7 +76,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of an attempt.
+    """The outcome of an attempt.
 
     Attributes:
         status: status of the response; None if there was none.
@@ -234,10 +237,10 @@ def _claim(tx: Transaction, webhook_id: str, limit: int) -> list[Attempt]:
     ]
 
 
-def record(db: Database, attempt: Attempt, outcome: Outcome, *, disable_days: float) -> None:
-    """Record what became of an attempt; disable a webhook that has failed for too long.
+def record(db: Database, attempt: Attempt, outcome: Outcome) -> None:
+    """Record the outcome of an attempt; disable a webhook that has failed for too long.
 
-    If the webhook or the event was deleted meanwhile, there is nothing to record.
+    If the webhook or the event was deleted in the meantime, there is nothing to record.
     """
     with db.write() as tx:
         # The row of the webhook comes first, as in a deletion.
@@ -264,7 +267,7 @@ def record(db: Database, attempt: Attempt, outcome: Outcome, *, disable_days: fl
         failing = tx.now - webhook.failing_since
         if outcome.is_gone:
             _disable(tx, webhook, "the receiver returned 410 Gone")
-        elif disable_days and failing > timedelta(days=disable_days):
+        elif failing > DISABLE_AFTER:
             days = failing / timedelta(days=1)
             _disable(tx, webhook, f"every attempt has failed for {days:.1f} days; the last: {outcome.error}")
 
