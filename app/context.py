@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, Self
 
-from app.db import file_holds
+from app.db import backup_lock
 from app.db.session import Database
 from app.settings import Settings
 from app.storage import Storage, open_storage
@@ -51,11 +51,11 @@ class AppContext:
     def deletion(self) -> FileDeletion:
         """Deletes files that no row references any more."""
 
-        def are_files_held() -> bool:
+        def are_files_locked() -> bool:
             with self.db.read() as session:
-                return file_holds.are_files_held(session)
+                return backup_lock.are_files_locked(session)
 
-        return FileDeletion(self.storage, are_files_held)
+        return FileDeletion(self.storage, are_files_locked)
 
     @classmethod
     def open(cls, settings: Settings, relay: JobRelay) -> Self:
@@ -74,5 +74,7 @@ class AppContext:
 
     def close(self) -> None:
         """Close every connection."""
+        self.storage_probe.close()
+        self.deletion.close()
         self.db.close()
         self.relay.close()

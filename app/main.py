@@ -6,7 +6,6 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from anyio import to_thread
 from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
@@ -34,8 +33,8 @@ from app.inbound import api as inbound
 from app.jobs.relay import RelayThread
 from app.keys import api as keys
 from app.keys.authenticator import KeyAuthenticator
+from app.keys.last_used import LastUsed
 from app.keys.service import require_keys
-from app.keys.uses import KeyUses
 from app.learners import api as learners
 from app.limits.rates import RateLimiter
 from app.protocols.label_studio import api as label_studio
@@ -55,6 +54,7 @@ from app.serving.schemas import PredictRequest
 from app.serving.state import Catalog
 from app.settings import Settings, get_settings
 from app.telemetry.opening import open_spans
+from app.threads import REQUESTS
 from app.training import api as training
 from app.training.event_streams import EventStreams
 from app.version import __version__
@@ -83,13 +83,13 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         require_servable(settings, context.db)
         app.state.context = context
         app.state.spans = open_spans(in_background=True)
-        uses = KeyUses(context.db)
-        uses.start()
+        last_used = LastUsed(context.db)
+        last_used.start()
         app.state.loaded = LoadedModels(context.storage, settings.models_in_memory)
         preloader = Preloader(app.state.loaded)
         app.state.catalog = Catalog(context.db, settings, resolve, preloader.before_snapshot)
         await app.state.catalog.start()
-        app.state.authenticator = KeyAuthenticator(app.state.catalog, uses)
+        app.state.authenticator = KeyAuthenticator(app.state.catalog, last_used)
         app.state.console_sessions = ConsoleSessions(context.db, app.state.authenticator)
         app.state.rates = RateLimiter(settings)
         decision_writer = DecisionWriter(context.db)
@@ -102,14 +102,15 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         app.state.event_streams = EventStreams(context.db, settings, lambda: bool(app.state.draining))
         app.state.routed_versions = RoutedVersions(context, app.state.loaded)
         yield
+        app.state.routed_versions.close()
         await app.state.event_streams.close()
         await decision_writer.stop()
         await shadows.stop()
         await app.state.catalog.stop()
-        app.state.rates.close()
-        await to_thread.run_sync(uses.stop)
+        await app.state.rates.close()
+        await REQUESTS.run(last_used.stop)
         if app.state.spans is not None:
-            await to_thread.run_sync(app.state.spans.close)
+            await REQUESTS.run(app.state.spans.close)
         context.close()
 
     app = FastAPI(

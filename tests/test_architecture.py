@@ -43,7 +43,7 @@ MORE_SQL_FILES = {
     "app/jobs/handing_out.py",
     "app/jobs/queue.py",
     "app/jobs/views.py",
-    "app/keys/uses.py",
+    "app/keys/last_used.py",
     "app/maintenance/retention.py",
     "app/maintenance/unused_files.py",
     "app/registry/alias_changes.py",
@@ -249,6 +249,32 @@ def test_each_module_of_models_can_be_imported_first() -> None:
             if target in modules and target != name and not name.startswith(f"{target}."):
                 graph.setdefault(name, {})[target] = f"{name} -> {target}"
     assert cycle(graph) == []
+
+
+# Threads
+
+
+def test_one_module_has_the_pools_of_threads() -> None:
+    found = {
+        where(path)
+        for path in files("app", "workers")
+        for imported in imports(path)
+        if imported.package == "anyio" and imported.name in {"CapacityLimiter", "to_thread"}
+    }
+    assert found == {"app/threads.py"}
+
+
+def test_few_modules_start_threads() -> None:
+    """Whatever runs again and again in a thread is a ``PeriodicTask`` of ``app.background``."""
+    found = {
+        where(path)
+        for path in files("app", "workers")
+        for call in calls(path)
+        if ast.unparse(call.func) in {"Thread", "threading.Thread"}
+    }
+    # The others load files and read the database, on request, and abandon calls that do not end.
+    of_serving = {"app/routing/decision_writer.py", "app/serving/loaded_models.py", "app/serving/state.py"}
+    assert found == {"app/background.py", *of_serving}
 
 
 # Files that run code when they are loaded

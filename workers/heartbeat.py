@@ -4,31 +4,27 @@ from __future__ import annotations
 
 import os
 import socket
-import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Protocol
 
-import structlog
 from sqlalchemy import func, select
-from sqlalchemy.exc import SQLAlchemyError
 
+from app.background import PeriodicTask
 from app.db import tables
 from app.db.session import Database
 from app.settings import Settings
-
-log = structlog.get_logger()
 
 STOP_SECONDS = 5.0
 """How long a worker that stops waits until the database knows."""
 
 
 class BrokerState(Protocol):
-    """Knows since when the broker is away."""
+    """Knows since when the broker is unavailable."""
 
-    away_since: float | None
+    unavailable_since: float | None
 
 
 class Heartbeat:
@@ -38,7 +34,7 @@ class Heartbeat:
         settings: settings of the service.
         worker_id: id of the worker.
         pid: id of the worker's main process.
-        relay: knows whether the broker is away.
+        relay: knows whether the broker is unavailable.
         on_registered: called after the first heartbeat.
     """
 
@@ -59,17 +55,17 @@ class Heartbeat:
         self._db = Database(settings.resolved_database_url())
         self._last: float | None = None
         self._extended_until = float("-inf")
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._beat_forever, name="heartbeat", daemon=True)
+        self._task = PeriodicTask(
+            "heartbeat", self._beat, every=settings.heartbeat_seconds, finish=lambda: self.beat(stopping=True)
+        )
 
     def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
+        """Start the thread, which begins with a heartbeat."""
+        self._task.wake()
 
     def stop(self) -> None:
         """Record that this worker accepts no more jobs, and stop."""
-        self._stopping.set()
-        self._thread.join(STOP_SECONDS)
+        self._task.stop(STOP_SECONDS)
 
     def beat(self, *, stopping: bool = False) -> None:
         """Write one heartbeat."""
@@ -92,10 +88,10 @@ class Heartbeat:
                 tx.session.add(row)
             row.last_seen_at = tx.now
             row.stopping = stopping
-            if (away := self._relay.away_since) is None:
+            if (since := self._relay.unavailable_since) is None:
                 row.broker_away_since = None
             else:
-                row.broker_away_since = tx.now - timedelta(seconds=time.monotonic() - away)
+                row.broker_away_since = tx.now - timedelta(seconds=time.monotonic() - since)
         now = time.monotonic()
         if self._is_outage(gap):
             self._extended_until = now + self._settings.lease_seconds
@@ -115,20 +111,11 @@ class Heartbeat:
     def _is_outage(self, gap: float) -> bool:
         return gap > self._settings.lease_seconds / 2
 
-    def _beat_forever(self) -> None:
-        registered = False
-        while True:
-            stopping = self._stopping.is_set()
-            try:
-                self.beat(stopping=stopping)
-                if not registered:
-                    registered = True
-                    self._on_registered()
-            except SQLAlchemyError as error:
-                log.warning("worker.heartbeat_not_written", reason=type(error).__name__)
-            if stopping:
-                return
-            self._stopping.wait(self._settings.heartbeat_seconds)
+    def _beat(self) -> None:
+        is_first = self._last is None
+        self.beat()
+        if is_first:
+            self._on_registered()
 
 
 def this_machine() -> str:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 
-import structlog
+from structlog.contextvars import bind_contextvars
 
-from app.db.session import DATABASE_UNAVAILABLE, Database
+from app.background import PeriodicTask
+from app.db.session import Database
 from app.jobs import queue
 from app.jobs.queue import Claim, LostClaimError
 from app.settings import Settings
-
-log = structlog.get_logger()
 
 _JOIN_SECONDS = 0.05
 
 
 class LeaseRenewal:
     """Renews the lease of a claimed job with every heartbeat, over a connection of its own.
+
+    If the database is unavailable, the job process continues; if this takes too long, the lease decides.
 
     Args:
         settings: settings of the service.
@@ -32,14 +32,16 @@ class LeaseRenewal:
     def __init__(self, settings: Settings, claim: Claim) -> None:
         self.cancel_requested = False
         self.lost = False
-        self._settings = settings
+        self._lease_seconds = settings.lease_seconds
         self._claim = claim
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._renew_until_ended, name="lease", daemon=True)
+        self._db = Database(settings.resolved_database_url())
+        self._task = PeriodicTask(
+            "lease", self._renew, every=settings.heartbeat_seconds, finish=self._db.close
+        )
 
     def start(self) -> None:
         """Start the thread. This process must not fork until ``stop`` returns true."""
-        self._thread.start()
+        self._task.start()
 
     def stop(self, *, give_up: Callable[[], bool]) -> bool:
         """Stop renewing, and wait for the thread.
@@ -50,25 +52,17 @@ class LeaseRenewal:
         Returns:
             whether the thread has ended.
         """
-        self._ended.set()
-        while self._thread.is_alive() and not give_up():
-            self._thread.join(_JOIN_SECONDS)
-        return not self._thread.is_alive()
+        has_ended = self._task.stop(_JOIN_SECONDS)
+        while not has_ended and not give_up():
+            has_ended = self._task.stop(_JOIN_SECONDS)
+        return has_ended
 
-    def _renew_until_ended(self) -> None:
-        db = Database(self._settings.resolved_database_url())
+    def _renew(self) -> None:
+        bind_contextvars(job_id=self._claim.job_id)  # threads do not inherit the context of the log
+        if self.lost:
+            return
         try:
-            while not self._ended.wait(self._settings.heartbeat_seconds):
-                self._renew(db)
+            if queue.renew_lease(self._db, self._claim, lease_seconds=self._lease_seconds):
+                self.cancel_requested = True
         except LostClaimError:
             self.lost = True
-        finally:
-            db.close()
-
-    def _renew(self, db: Database) -> None:
-        try:
-            if queue.renew_lease(db, self._claim, lease_seconds=self._settings.lease_seconds):
-                self.cancel_requested = True
-        except DATABASE_UNAVAILABLE as error:
-            # The job process continues; if the database stays unavailable for too long, the lease decides.
-            log.warning("job.lease_not_renewed", job_id=self._claim.job_id, reason=type(error).__name__)

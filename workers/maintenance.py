@@ -1,7 +1,8 @@
 """The maintenance of a worker: relay, heartbeat, lost jobs, retention, drift and webhooks, each in a thread.
 
-Threads share no connection, so neither a slow storage nor a long transaction of one delays the others. They
-run in a process of their own, which a guard restarts if it dies, also while Celery waits for the broker.
+These periodic tasks share no connection, so neither a slow storage nor a long transaction of one delays the
+others. They run in a process of their own, which a guard restarts if it dies, also while Celery waits for the
+broker.
 """
 
 from __future__ import annotations
@@ -9,17 +10,15 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
-import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 
 import structlog
-from sqlalchemy.exc import SQLAlchemyError
 
+from app.background import PeriodicTask
 from app.context import AppContext
-from app.jobs.relay import Relay, relay_forever
+from app.jobs.relay import PERIOD_SECONDS, Relay
 from app.maintenance import retention
 from app.routing.report.drift_events import queue_drift_events
 from app.server.child_process import ChildProcess
@@ -36,6 +35,9 @@ log = structlog.get_logger()
 
 DRIFT_SECONDS = 3600.0
 """Time between two comparisons of routed messages with the training."""
+
+RESTART_SECONDS = 1.0
+"""Time after which the sender of webhooks starts again after an error."""
 
 STOP_SECONDS = 6.0
 """Time that the maintenance has to record that the worker stops."""
@@ -99,7 +101,7 @@ def _child(name: str, run_child: Callable[[], None]) -> ChildProcess:
 
 
 def run(settings: Settings, requests: Requests, worker_id: str, main_pid: int) -> None:
-    """Run the threads until SIGTERM.
+    """Run the tasks until SIGTERM.
 
     Args:
         settings: settings of the service.
@@ -109,11 +111,18 @@ def run(settings: Settings, requests: Requests, worker_id: str, main_pid: int) -
     """
     # The threads inherit the mask, so that only ``sigwait`` receives the signal.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-    # If a thread dies, the guard starts a new process with all threads.
-    threading.excepthook = _end_process
     relay = Relay(settings)
     heartbeat = Heartbeat(settings, worker_id, main_pid, relay, _report_ready)
     heartbeat.start()
+
+    def task(name: str, maintain: Callable[[AppContext], object], every: float) -> PeriodicTask:
+        """Return a task with connections of its own."""
+        context = cache(lambda: AppContext.open(settings, requests))
+        return PeriodicTask(name, lambda: maintain(context()), every=every)
+
+    def relay_jobs() -> None:
+        requests.wait(PERIOD_SECONDS)
+        relay.tick()
 
     def requeue(ctx: AppContext) -> None:
         requeue_lost_jobs(ctx, worker_id, heartbeat)
@@ -125,13 +134,13 @@ def run(settings: Settings, requests: Requests, worker_id: str, main_pid: int) -
     def apply_retention(ctx: AppContext) -> None:
         retention.apply_retention(ctx, stop=stopping.requested)
 
-    beats, collects = settings.heartbeat_seconds, settings.collect_seconds
-    _start_thread("relay", relay_forever, relay, requests.wait, stopping.requested)
-    _start_thread("lost jobs", _repeat, settings, requests, requeue, 0.0, beats)
-    _start_thread("requests", _repeat, settings, requests, end_requested, 0.0, 0.0)
-    _start_thread("retention", _repeat, settings, requests, apply_retention, collects, collects)
-    _start_thread("drift", _repeat, settings, requests, queue_drift_events, DRIFT_SECONDS, DRIFT_SECONDS)
-    _start_thread("webhooks", _send_events, settings, requests)
+    requests.wake()  # the relay does not wait before it looks for the first time
+    PeriodicTask("relay", relay_jobs, every=0.0).start()
+    task("lost jobs", requeue, settings.heartbeat_seconds).wake()
+    task("requests", end_requested, 0.0).start()
+    task("retention", apply_retention, settings.collect_seconds).start()
+    task("drift", queue_drift_events, DRIFT_SECONDS).start()
+    task("webhooks", _send_events, RESTART_SECONDS).wake()
     if not stopping.requested():
         signal.sigwait({signal.SIGTERM})
     stopping.request()
@@ -144,36 +153,6 @@ def _report_ready() -> None:
             os.write(_ready_fd, b"\n")
 
 
-def _start_thread(name: str, target: Callable[..., None], *arguments: object) -> None:
-    threading.Thread(target=target, args=arguments, name=name, daemon=True).start()
-
-
-def _repeat(
-    settings: Settings,
-    requests: Requests,
-    do: Callable[[AppContext], None],
-    first_delay: float,
-    delay: float,
-) -> None:
-    """Do one kind of maintenance for ever, with connections of its own."""
-    ctx: AppContext | None = None
-    time.sleep(first_delay)
-    while True:
-        try:
-            ctx = ctx or AppContext.open(settings, requests)
-            do(ctx)
-        except (SQLAlchemyError, OSError) as error:
-            name = threading.current_thread().name
-            log.warning("maintenance.failed", task=name, reason=type(error).__name__)
-        time.sleep(delay)
-
-
-def _send_events(settings: Settings, requests: Requests) -> None:
-    """Send the events of webhooks. The process ends without waiting for attempts: they are repeated."""
-    asyncio.run(WebhookSender(AppContext.open(settings, requests)).run(stopping.requested))
-
-
-def _end_process(arguments: threading.ExceptHookArgs) -> None:
-    log.error("maintenance.internal_error", exc_info=arguments.exc_value)
-    sys.stderr.flush()
-    os._exit(1)
+def _send_events(ctx: AppContext) -> None:
+    """Send the events of webhooks until the worker stops, or an error in Covey ends the event loop."""
+    asyncio.run(WebhookSender(ctx).run(stopping.requested))

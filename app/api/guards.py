@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Protocol
 
-from anyio import to_thread
+from anyio import CancelScope
 from fastapi import Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import Field
@@ -121,7 +121,8 @@ async def authorize(scope: AsgiScope, secret: str | None, required: Scope) -> No
     if required not in caller.scopes and "admin" not in caller.scopes:
         raise Forbidden(f"this API key lacks the scope {required}; it has {', '.join(caller.scopes)}")
     if app_state.rates.counts:
-        state["release_rate_limit"] = await to_thread.run_sync(app_state.rates.acquire, caller.key_id)
+        with CancelScope(shield=True):  # what is counted is released, also if the client disconnects now
+            state["release_rate_limit"] = await app_state.rates.acquire(caller.key_id)
     state["key_id"] = caller.key_id
     state["scopes"] = caller.scopes
     state["authorized_scope"] = required

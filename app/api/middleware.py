@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
-from anyio import CancelScope, to_thread
+from anyio import CancelScope
 from fastapi import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -201,7 +201,7 @@ class RequestMiddleware:
                 self._budget.release(counted)
             if (release := state.get("release_rate_limit")) is not None:
                 with CancelScope(shield=True):
-                    await to_thread.run_sync(release)
+                    await release()
             seconds = time.perf_counter() - started
             operation = _operation(scope)
             count_request(operation, status, seconds)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import partial
@@ -13,9 +12,9 @@ from typing import BinaryIO, TypeVar
 
 from anyio import CancelScope
 
-from app.api.storage_threads import run_in_storage_thread
 from app.errors import TooLarge
 from app.storage import Storage
+from app.threads import STORAGE
 
 Opened = TypeVar("Opened")
 
@@ -52,7 +51,7 @@ async def receive_file(path: Path, chunks: AsyncIterator[bytes], *, limit: int, 
     Raises:
         TooLarge: the body is longer than the limit.
     """
-    file = await run_in_storage_thread(path.open, "wb")
+    file = await STORAGE.run(path.open, "wb")
     async with InStorageThread(file):
         return await _write(file, chunks, limit=limit, what=what)
 
@@ -68,7 +67,7 @@ class InStorageThread(AbstractAsyncContextManager[Opened]):
         self._manager = manager
 
     async def __aenter__(self) -> Opened:
-        return await run_in_storage_thread(self._manager.__enter__)
+        return await STORAGE.run(self._manager.__enter__)
 
     async def __aexit__(
         self,
@@ -79,7 +78,7 @@ class InStorageThread(AbstractAsyncContextManager[Opened]):
         leave = partial(self._manager.__exit__, kind, error, trace)
         # An incomplete file must go even if the client disconnects and this task is cancelled.
         with CancelScope(shield=True):
-            suppressed = await run_in_storage_thread(leave, wait_seconds=math.inf)
+            suppressed = await STORAGE.run_patiently(leave)
         assert not suppressed  # noqa: S101 - files and storage suppress no exception
 
 
@@ -92,5 +91,5 @@ async def _write(file: BinaryIO, chunks: AsyncIterator[bytes], *, limit: int, wh
         if received > limit:
             raise TooLarge(f"the {what} is larger than the limit of {limit:,} bytes")
         digest.update(chunk)
-        await run_in_storage_thread(file.write, chunk, wait_seconds=math.inf)
+        await STORAGE.run_patiently(file.write, chunk)
     return digest.hexdigest()

@@ -11,7 +11,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias, get_args, get_origin
 
-from anyio import to_thread
 from fastapi.exceptions import RequestValidationError
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypeAliasType
@@ -21,6 +20,7 @@ from app.api.json_body import parse
 from app.api.validation_messages import ValidationMessages
 from app.errors import TooLarge
 from app.settings import MIB, Settings
+from app.threads import REQUESTS
 
 MAX_VALUES: Final = 50_000
 """Values that are validated at once: those of one document, or those of the body without its documents."""
@@ -77,7 +77,7 @@ class BodyValidator:
             TooLarge: the body has too many values or entries.
         """
         if len(body) > LARGE_BYTES:
-            return await to_thread.run_sync(self.read_now, body, settings)
+            return await REQUESTS.run(self.read_now, body, settings)
         return self.read_now(body, settings)
 
     def read_now(self, body: bytes, settings: Settings) -> Any:

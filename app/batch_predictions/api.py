@@ -11,7 +11,6 @@ from app.api.base_route import Context, PredictScope, ReadScope, resource, respo
 from app.api.downloads import RangeHeader, download, download_responses
 from app.api.idempotency import IdempotencyHeader
 from app.api.paging import PageQuery
-from app.api.storage_threads import run_in_storage_thread
 from app.batch_predictions import service
 from app.batch_predictions.schemas import (
     BatchPrediction,
@@ -20,6 +19,7 @@ from app.batch_predictions.schemas import (
     BatchPredictionPage,
     ResultFormat,
 )
+from app.threads import STORAGE
 
 router = resource("batch_predictions")
 
@@ -96,7 +96,7 @@ async def download_result(
     interrupted download, send a `Range`. The result is deleted with the batch prediction, after
     `COVEY_KEEP_BATCH_PREDICTIONS_DAYS`.
     """
-    path, prediction, result = await run_in_storage_thread(service.result_path, ctx, batch_prediction_id)
+    path, prediction, result = await STORAGE.run(service.result_path, ctx, batch_prediction_id)
     return download(
         path,
         sha256=result.sha256,

@@ -13,13 +13,13 @@ from fastapi import Query, Request, Response
 from app.api.base_route import Context, ReadScope, TrainScope
 from app.api.paging import Page, PageQuery
 from app.api.schemas import DatasetId
-from app.api.storage_threads import run_in_storage_thread
 from app.console.charts import MAX_LABELS, label_chart
 from app.console.rendering import page
 from app.console.route import pages
 from app.console.schema_form import Field, SchemaForm
 from app.datasets import examples, service
 from app.datasets.schemas import DatasetCreate, ExampleItem
+from app.threads import STORAGE
 from models.data.readers.registry import FORMATS
 from models.mail import Email, read_email
 
@@ -77,7 +77,7 @@ async def dataset_examples(
             shown=[_show(item) for item in found.items],
         )
 
-    return await run_in_storage_thread(read)
+    return await STORAGE.run(read)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from markupsafe import Markup
 
 from app.api.base_route import Context, ReadScope, TrainScope
 from app.api.paging import PageQuery
-from app.api.storage_threads import run_in_storage_thread
 from app.console.rendering import page
 from app.console.route import pages
 from app.console.schema_form import Field, SchemaForm
@@ -25,6 +24,7 @@ from app.experiments.report.schemas import ExperimentReport, ReportMeasure, Repo
 from app.experiments.schemas import DEFAULT_MEASURES, ExperimentCreate, ExperimentId
 from app.jobs.queue import FINISHED
 from app.pages.charts import color_of
+from app.threads import STORAGE
 from models import catalog
 from models.measures.directions import DIRECTIONS
 
@@ -95,7 +95,7 @@ async def experiment(ctx: Context, request: Request, experiment_id: ExperimentId
             configuration_json=html.configuration_json,
         )
 
-    return await run_in_storage_thread(read)
+    return await STORAGE.run(read)
 
 
 def _winners(report: ExperimentReport) -> list[ReportRow]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from anyio import to_thread
 from fastapi import Path, Query, Request, Response
 from markupsafe import Markup
 
@@ -13,7 +12,6 @@ from app.api.base_route import Context, ReadScope
 from app.api.guards import has_scope
 from app.api.paging import MAX_LIMIT, Page, PageQuery
 from app.api.schemas import ModelName
-from app.api.storage_threads import run_in_storage_thread
 from app.console import charts
 from app.console.rendering import page
 from app.console.route import pages
@@ -28,6 +26,7 @@ from app.evaluations.schemas import Evaluation, PartEvaluation
 from app.registry import aliases
 from app.registry import service as registry
 from app.registry.aliases import etag
+from app.threads import REQUESTS, STORAGE
 
 router = pages("/models")
 
@@ -127,9 +126,9 @@ async def version(
         return _read_version(ctx, name, number, part, evaluation, labels, texts=texts)
 
     # The texts are in a file of the storage.
-    values = await (run_in_storage_thread(read) if texts else to_thread.run_sync(read))
+    values = await (STORAGE if texts else REQUESTS).run(read)
     values["texts"] = texts
-    return await to_thread.run_sync(lambda: page(request, "models/version.html", **values))
+    return await REQUESTS.run(lambda: page(request, "models/version.html", **values))
 
 
 def _read_version(

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from anyio import to_thread
 from fastapi import Query, Request, Response
 
 from app.api.base_route import Context, ReadScope, TrainScope
 from app.api.guards import has_scope
 from app.api.paging import MAX_LIMIT, Page, PageQuery, encode_cursor
 from app.api.schemas import DecisionId, RouterName
-from app.api.storage_threads import run_in_storage_thread
 from app.console.kept_texts import TITLES, KeptTexts, kept_texts
 from app.console.rendering import page
 from app.console.route import pages
@@ -27,6 +25,7 @@ from app.routing.report import service as reports
 from app.routing.report.schemas import ReportBy
 from app.routing.schemas import Disposition, FeedbackState, RecordedDecision
 from app.storage import MissingFileError, StorageUnavailableError
+from app.threads import REQUESTS, STORAGE
 
 router = pages("/routers")
 
@@ -104,7 +103,7 @@ async def review(
             **_correction(ctx.db, shown),
         }
 
-    values = await to_thread.run_sync(read)
+    values = await REQUESTS.run(read)
     values["kept"] = await _kept(ctx, request, values["decision"])
     return page(request, "routers/review.html", **values)
 
@@ -145,7 +144,7 @@ async def decision(ctx: Context, request: Request, name: RouterName, decision_id
             raise NotFound(f"router {name} has no decision {decision_id}")
         return {"router": service.get(ctx.db, name), "decision": found, **_correction(ctx.db, found)}
 
-    values = await to_thread.run_sync(read)
+    values = await REQUESTS.run(read)
     values["kept"] = await _kept(ctx, request, values["decision"])
     return page(request, "routers/decision.html", **values)
 
@@ -254,6 +253,6 @@ async def _kept(ctx: AppContext, request: Request, shown: RecordedDecision | Non
     if shown is None or not shown.message_kept or not has_scope(request, "train"):
         return None
     try:
-        return await run_in_storage_thread(kept_texts, ctx, shown)
+        return await STORAGE.run(kept_texts, ctx, shown)
     except (NotFound, NotReady, FileDamaged, MissingFileError, StorageUnavailableError) as error:
         return KeptTexts(problem=getattr(error, "detail", None) or "the message cannot be read now")

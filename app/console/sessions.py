@@ -13,7 +13,6 @@ import hmac
 import secrets
 from datetime import timedelta
 
-from anyio import to_thread
 from sqlalchemy import delete
 
 from app.api.guards import Caller
@@ -23,6 +22,7 @@ from app.db.session import Database, database_now
 from app.errors import Forbidden
 from app.keys.authenticator import KeyAuthenticator
 from app.keys.service import digest
+from app.threads import REQUESTS
 
 COOKIE = "covey_session"
 """Name of the cookie with the token of the session."""
@@ -62,7 +62,7 @@ class ConsoleSessions:
                     )
                 )
 
-        await to_thread.run_sync(write)
+        await REQUESTS.run(write)
         return token
 
     async def close(self, token: str) -> None:
@@ -73,7 +73,7 @@ class ConsoleSessions:
             with self._db.write() as tx:
                 tx.session.execute(delete(sessions).where(sessions.token_sha256 == digest(token)))
 
-        await to_thread.run_sync(write)
+        await REQUESTS.run(write)
 
     async def caller(self, head: RequestHead, *, changes_state: bool) -> Caller | None:
         """Return the caller with the session of a request; None if it has no valid session.
@@ -96,7 +96,7 @@ class ConsoleSessions:
                 is_valid = row is not None and row.expires_at > database_now(session)
                 return row.secret_sha256 if row is not None and is_valid else None
 
-        secret_digest = await to_thread.run_sync(read)
+        secret_digest = await REQUESTS.run(read)
         return None if secret_digest is None else await self._authenticator.find(secret_digest)
 
 

@@ -15,7 +15,6 @@ from app.api.base_route import Context, ReadScope, TrainScope
 from app.api.idempotency import caller
 from app.api.paging import Page, PageQuery
 from app.api.schemas import JobId
-from app.api.storage_threads import run_in_storage_thread
 from app.console.charts import curve_measures, training_curve
 from app.console.rendering import number, page
 from app.console.route import pages
@@ -26,6 +25,7 @@ from app.errors import NotFound
 from app.experiments.report import service as reports
 from app.jobs.queue import FINISHED
 from app.jobs.schemas import CurvePoint
+from app.threads import STORAGE
 from app.training import service
 from app.training.event_streams import EventStreams, parse_event_id
 from app.training.schemas import TrainingJobCreate
@@ -87,7 +87,7 @@ async def new_training(
             further=[] if item is None else form_fields(FURTHER, values, item),
         )
 
-    return await run_in_storage_thread(read)
+    return await STORAGE.run(read)
 
 
 BASIC = ("model", "learner", "split", "promote")

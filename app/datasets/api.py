@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from anyio import to_thread
 from fastapi import Header, Request, Response
 
 from app.api.base_route import Context, ReadScope, TrainScope, resource, response_headers, responses
@@ -12,11 +11,11 @@ from app.api.errors import Unsupported
 from app.api.idempotency import IdempotencyHeader
 from app.api.paging import PageQuery
 from app.api.schemas import DatasetId
-from app.api.storage_threads import run_in_storage_thread
 from app.api.uploads import receive
 from app.datasets import creation, service
 from app.datasets import examples as example_pages
 from app.datasets.schemas import Dataset, DatasetCreate, DatasetPage, DatasetPatch, ExamplePage, LabelPage
+from app.threads import REQUESTS, STORAGE
 
 router = resource("datasets")
 
@@ -38,8 +37,8 @@ async def create(
     Upload its content with `PUT /v1/datasets/{dataset_id}/content` afterwards, include its examples in this
     request, or derive it from other data sets.
     """
-    run_in_thread = to_thread.run_sync if body.examples is None else run_in_storage_thread
-    dataset = await run_in_thread(creation.create, ctx, body, idempotency)
+    pool = REQUESTS if body.examples is None else STORAGE
+    dataset = await pool.run(creation.create, ctx, body, idempotency)
     response.headers["Location"] = f"/v1/datasets/{dataset.id}"
     return dataset
 
@@ -119,7 +118,7 @@ async def upload_content(
     encoding = (content_encoding or "identity").strip().lower()
     if encoding not in (*CONTENT_ENCODINGS, "identity"):
         raise Unsupported(f"the Content-Encoding {encoding} is not supported; send gzip, zstd or no encoding")
-    await to_thread.run_sync(service.check_accepts_content, ctx.db, dataset_id)
+    await REQUESTS.run(service.check_accepts_content, ctx.db, dataset_id)
     key = service.new_upload_key(dataset_id)
     await receive(
         ctx.storage,
@@ -129,7 +128,7 @@ async def upload_content(
         what="content of the data set",
     )
     key_id: str | None = getattr(request.state, "key_id", None)
-    return await to_thread.run_sync(
+    return await REQUESTS.run(
         service.attach_content, ctx, dataset_id, key, None if encoding == "identity" else encoding, key_id
     )
 
@@ -142,7 +141,7 @@ async def upload_content(
 )
 async def list_examples(ctx: Context, dataset_id: DatasetId, page: PageQuery) -> ExamplePage:
     """List the examples of a ready data set in the order of its content."""
-    return await run_in_storage_thread(example_pages.page, ctx, dataset_id, page)
+    return await STORAGE.run(example_pages.page, ctx, dataset_id, page)
 
 
 @router.get(

@@ -651,8 +651,8 @@ class CatalogRevision(Base):
     revision: Mapped[int] = mapped_column(BigInteger)
 
 
-class FileHold(Base):
-    """A backup that is running. Files are not deleted until it ends; see ``app.db.file_holds``."""
+class BackupLock(Base):
+    """A backup that is running. Files are not deleted before ``expires_at``; see ``app.db.backup_lock``."""
 
     __tablename__ = "file_holds"
 

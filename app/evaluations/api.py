@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated
 
-from anyio import to_thread
 from fastapi import Query, Request, Response
 
 from app.api.base_route import Context, ReadScope, TrainScope, resource, response_headers, responses
@@ -13,7 +12,6 @@ from app.api.guards import has_scope
 from app.api.idempotency import IdempotencyHeader
 from app.api.paging import PageQuery
 from app.api.schemas import ModelName
-from app.api.storage_threads import run_in_storage_thread
 from app.errors import Forbidden
 from app.evaluations import service
 from app.evaluations.schemas import (
@@ -24,6 +22,7 @@ from app.evaluations.schemas import (
     TrainingEvaluation,
 )
 from app.registry.api import Number
+from app.threads import REQUESTS, STORAGE
 
 router = resource("evaluations")
 
@@ -44,8 +43,8 @@ async def get_of_training(
 ) -> TrainingEvaluation:
     """Get the evaluation of a version on its own training and test part: by label, by score, by document."""
     texts = _check_scope(request, texts)
-    run_in_thread = run_in_storage_thread if texts else to_thread.run_sync
-    return await run_in_thread(partial(service.get_of_training, ctx, name, version, texts=texts))
+    pool = STORAGE if texts else REQUESTS
+    return await pool.run(partial(service.get_of_training, ctx, name, version, texts=texts))
 
 
 @router.post(
@@ -96,8 +95,8 @@ async def get(
 ) -> Evaluation:
     """Get an evaluation: its state, and its result or error once it has ended."""
     texts = _check_scope(request, texts)
-    run_in_thread = run_in_storage_thread if texts else to_thread.run_sync
-    return await run_in_thread(partial(service.get, ctx, name, version, evaluation_id, texts=texts))
+    pool = STORAGE if texts else REQUESTS
+    return await pool.run(partial(service.get, ctx, name, version, evaluation_id, texts=texts))
 
 
 def _check_scope(request: Request, texts: bool) -> bool:

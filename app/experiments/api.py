@@ -10,7 +10,6 @@ from fastapi import Query, Request, Response
 from app.api.base_route import Context, ReadScope, TrainScope, resource, response_headers, responses
 from app.api.idempotency import IdempotencyHeader
 from app.api.paging import PageQuery
-from app.api.storage_threads import run_in_storage_thread
 from app.experiments import errors, service
 from app.experiments.report import service as reports
 from app.experiments.report.schemas import ExperimentReport, ReportFormat
@@ -23,6 +22,7 @@ from app.experiments.schemas import (
     ExperimentPage,
 )
 from app.pages.report import choose_format, text_response
+from app.threads import STORAGE
 
 router = resource("experiments")
 
@@ -105,7 +105,7 @@ async def list_errors(
     The documents with the most wrong labels come first. Each fold has its 1,000 worst, and at most 10,000
     are kept over all folds.
     """
-    return await run_in_storage_thread(errors.page, ctx, experiment_id, configuration, page)
+    return await STORAGE.run(errors.page, ctx, experiment_id, configuration, page)
 
 
 @router.get(
@@ -121,7 +121,7 @@ async def get_confusion(
 
     If documents have several labels, the response has the pairs of a missed and a wrongly predicted label.
     """
-    return await run_in_storage_thread(errors.confusion, ctx, experiment_id, configuration)
+    return await STORAGE.run(errors.confusion, ctx, experiment_id, configuration)
 
 
 @router.get(
@@ -154,6 +154,6 @@ async def get_report(
     """
     form = choose_format(request, response, MEDIA_TYPES, format)
     if form == "json":
-        return await run_in_storage_thread(reports.get, ctx, experiment_id)
-    text = await run_in_storage_thread(reports.get_as, ctx, experiment_id, form)
+        return await STORAGE.run(reports.get, ctx, experiment_id)
+    text = await STORAGE.run(reports.get_as, ctx, experiment_id, form)
     return text_response(text, MEDIA_TYPES[form])

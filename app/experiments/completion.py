@@ -9,11 +9,9 @@ from typing import Any
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from app.context import AppContext
 from app.db import tables
 from app.db.outbox import queue_event
 from app.db.session import Transaction
-from app.experiments import shared_files
 from app.jobs import queue
 
 
@@ -97,22 +95,3 @@ def unfinished_jobs(session: Session, experiment_id: str) -> list[str]:
             .order_by(tables.Job.id)
         )
     )
-
-
-def delete_unused_files(ctx: AppContext) -> None:
-    """Delete the shared files of experiments that have ended."""
-    files = ctx.storage.files(shared_files.FOLDER)
-    experiments = {file.key: shared_files.experiment_of(file.key) for file in files}
-    if not experiments:
-        return
-    with ctx.db.read() as session:
-        running = set(
-            session.scalars(
-                select(tables.Experiment.id).where(
-                    tables.Experiment.id.in_(set(experiments.values())), tables.Experiment.state == "running"
-                )
-            )
-        )
-    for key, experiment_id in experiments.items():
-        if experiment_id not in running:
-            ctx.storage.delete(key)

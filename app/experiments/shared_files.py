@@ -12,10 +12,13 @@ import hashlib
 import io
 
 import numpy as np
+import structlog
 
 from app.context import AppContext
 from app.experiments.folds import Folds
 from models.catalog import FeaturesConfig
+
+log = structlog.get_logger()
 
 FOLDER = "shared"
 
@@ -47,6 +50,16 @@ def features_key(experiment_id: str, features: FeaturesConfig, fold: int) -> str
     """Return the storage key of the features that are fitted on the training part of a fold."""
     digest = hashlib.sha256(features.model_dump_json().encode()).hexdigest()[:16]
     return f"{FOLDER}/{experiment_id}.{digest}.{fold}.safetensors"
+
+
+def delete_all(ctx: AppContext, experiment_id: str) -> None:
+    """Delete the files of an experiment that has ended, if possible now; otherwise retention does it."""
+    try:
+        keys = [file.key for file in ctx.storage.files(FOLDER) if experiment_of(file.key) == experiment_id]
+    except OSError as error:
+        log.warning("storage.files_not_deleted", experiment_id=experiment_id, reason=type(error).__name__)
+        return
+    ctx.deletion.delete(keys)
 
 
 def experiment_of(key: str) -> str:

@@ -9,7 +9,7 @@ import structlog
 
 from app.context import AppContext
 from app.db import tables
-from app.db.session import DATABASE_UNAVAILABLE, Transaction
+from app.db.session import Transaction
 from app.db.tables import Job
 from app.experiments import cell_files, completion, shared_files
 from app.experiments.errors import limits_of_cell
@@ -138,7 +138,7 @@ class RunCell(Work):
             return completion.finish_if_done(tx, experiment.id)
 
         if write_with_retry(ctx.db, finish):
-            _delete_unused_files(ctx)
+            shared_files.delete_all(ctx, experiment.id)
 
     def on_failure(self, tx: Transaction, job: Job | Claim, error: dict[str, Any]) -> None:  # noqa: ARG002
         """End the experiment if this is its last cell to end; other cells continue."""
@@ -189,14 +189,6 @@ def _queue_cells(tx: Transaction, experiment: tables.Experiment, request: Experi
                 tables.ExperimentCell(experiment_id=experiment.id, configuration=i, fold=fold, job_id=job.id)
             )
     tx.session.flush()
-
-
-def _delete_unused_files(ctx: AppContext) -> None:
-    """Delete the shared files, if possible now: otherwise retention does it later."""
-    try:
-        completion.delete_unused_files(ctx)
-    except (OSError, *DATABASE_UNAVAILABLE) as error:
-        log.warning("storage.files_not_deleted", reason=str(error))
 
 
 def _features(

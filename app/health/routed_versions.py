@@ -8,8 +8,8 @@ from collections import OrderedDict
 from datetime import datetime
 
 import structlog
-from sqlalchemy.exc import SQLAlchemyError
 
+from app.background import UNAVAILABLE, PeriodicTask
 from app.context import AppContext
 from app.db import tables
 from app.metrics import ROUTER_PROBLEMS
@@ -42,7 +42,8 @@ class RoutedVersions:
         self._ctx = ctx
         self._loaded = loaded
         self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
+        self._task = PeriodicTask("routed-versions", self._check, every=None)
+        self._is_checking = False
         self._finished_at = float("-inf")
         self._problems: list[str] = []
         self._selects: OrderedDict[tuple[str, datetime, str], bool] = OrderedDict()
@@ -50,25 +51,30 @@ class RoutedVersions:
     def problems(self) -> list[str]:
         """Return what the last check has found. Start the next check if it is due, and do not wait for it."""
         with self._lock:
-            running = self._thread is not None and self._thread.is_alive()
-            if not running and time.monotonic() - self._finished_at >= CHECK_SECONDS:
-                self._thread = threading.Thread(target=self._run, name="routed-versions", daemon=True)
-                self._thread.start()
+            if not self._is_checking and time.monotonic() - self._finished_at >= CHECK_SECONDS:
+                self._is_checking = True
+                self._task.wake()
         return self._problems
 
-    def _run(self) -> None:
+    def close(self) -> None:
+        """End the thread, without waiting for a check that has begun."""
+        self._task.stop(0.0)
+
+    def _check(self) -> None:
         try:
-            problems = self._check()
-        except (SQLAlchemyError, OSError):
+            problems = self._find_problems()
+        except UNAVAILABLE:
             problems = []  # readiness reports by itself that the database or the storage is unavailable
+        finally:
+            self._finished_at = time.monotonic()
+            self._is_checking = False
         for problem in problems:
             if problem not in self._problems:
                 log.error("router.unable", reason=problem)
         self._problems = problems
         ROUTER_PROBLEMS.set(len(problems))
-        self._finished_at = time.monotonic()
 
-    def _check(self) -> list[str]:
+    def _find_problems(self) -> list[str]:
         used = routing.used_versions(self._ctx.db)
         problems = [self._lost(router, version) or self._idle(router, version) for router, version in used]
         return [problem for problem in problems if problem is not None]

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import partial
 
 import structlog
-from anyio import to_thread
 
 from app.api.idempotency import Idempotency
 from app.context import AppContext
@@ -18,6 +17,7 @@ from app.inbound.schemas import Receipt
 from app.routing.kept_messages import OriginalMessage
 from app.routing.message_router import MessageRouter
 from app.routing.raw_messages import read_raw
+from app.threads import REQUESTS
 
 log = structlog.get_logger()
 
@@ -44,13 +44,13 @@ async def receive(
         ServiceError: the delivery is refused.
         NotReady: the message could not be routed, whatever the reason. The provider must try again.
     """
-    delivery = await to_thread.run_sync(read)
+    delivery = await REQUESTS.run(read)
     if isinstance(delivery, Notice):
         if delivery.confirm_url is not None:
             log.warning("inbound.confirm_subscription", router=router, url=delivery.confirm_url)
         return Receipt(confirm_url=delivery.confirm_url)
     once = _idempotency(router, delivery)
-    first = await to_thread.run_sync(_first_receipt, ctx.db, once)
+    first = await REQUESTS.run(_first_receipt, ctx.db, once)
     if first is not None:
         return first
     limit = ctx.settings.max_message_bytes
@@ -68,7 +68,7 @@ async def receive(
         raise NotReady(error.detail, retry_after=RETRY_SECONDS) from error
     decision = RoutedMessage.from_json(content)
     receipt = Receipt(decision_id=decision.decision_id, disposition=decision.disposition)
-    return await to_thread.run_sync(partial(once.run, ctx.db, Receipt, lambda _: receipt))
+    return await REQUESTS.run(partial(once.run, ctx.db, Receipt, lambda _: receipt))
 
 
 def _idempotency(router: str, delivery: Delivery) -> Idempotency:

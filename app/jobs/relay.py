@@ -7,9 +7,8 @@ the same time.
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import structlog
@@ -18,8 +17,9 @@ from celery import Celery
 from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
+from app.background import PeriodicTask
 from app.db import open_sessions
-from app.db.session import DATABASE_UNAVAILABLE, Database
+from app.db.session import Database
 from app.jobs.celery_config import celery_config
 from app.jobs.handing_out import Task, hand_out, mark_sent, perhaps_lost
 from app.jobs.kinds import QUEUES
@@ -28,7 +28,7 @@ from app.settings import Settings
 log = structlog.get_logger()
 
 UNAVAILABLE = (OperationalError, OSError, RedisError)
-"""Errors of a broker that is away."""
+"""Errors of an unavailable broker."""
 
 QUEUE_AHEAD = 2
 """Number of jobs of each Celery queue that are handed to the broker before a worker is free. The others wait
@@ -48,7 +48,7 @@ class Relay:
         settings: settings of the service.
 
     Attributes:
-        away_since: when the broker became unavailable, as ``time.monotonic``; None if it is not.
+        unavailable_since: when the broker became unavailable, as ``time.monotonic``; None if it is not.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -56,30 +56,45 @@ class Relay:
         self._celery = Celery("covey", set_as_current=False)
         self._celery.conf.update(celery_config(settings))
         self._db = Database(settings.resolved_database_url())
-        self.away_since: float | None = None
+        self.unavailable_since: float | None = None
+        self._healed_at = time.monotonic()
 
     def run_once(self) -> None:
-        """Hand out jobs until the queues are full or no job waits."""
-        try:
-            while tasks := hand_out(self._db, QUEUE_AHEAD):
-                self._send(tasks)
-        except DATABASE_UNAVAILABLE as error:
-            log.warning("relay.database_unavailable", reason=type(error).__name__)
+        """Hand out jobs until the queues are full or no job waits.
+
+        Raises:
+            SQLAlchemyError: the database is unavailable.
+        """
+        while tasks := hand_out(self._db, QUEUE_AHEAD):
+            self._send(tasks)
+
+    def tick(self) -> None:
+        """Hand out jobs, and send lost tasks again if it is time to look for them.
+
+        Raises:
+            SQLAlchemyError: the database is unavailable.
+        """
+        self.run_once()
+        if time.monotonic() - self._healed_at >= PERIOD_SECONDS:
+            self.heal()
+            self._healed_at = time.monotonic()
 
     def heal(self) -> None:
-        """Send tasks again if the broker has fewer than it was sent."""
+        """Send tasks again if the broker has fewer than it was sent.
+
+        Raises:
+            SQLAlchemyError: the database is unavailable.
+        """
         try:
             lost = perhaps_lost(self._db)
-            if self.away_since is not None and not lost:
+            if self.unavailable_since is not None and not lost:
                 self._count(QUEUES[0])  # is it back?
             for queue, tasks in lost.items():
                 if self._count(queue) < len(tasks):
                     mark_sent(self._db, tasks)
                     self._send(tasks)
-        except DATABASE_UNAVAILABLE as error:
-            log.warning("relay.database_unavailable", reason=type(error).__name__)
         except UNAVAILABLE as error:
-            self._note(error)
+            self._record(error)
 
     def _count(self, queue: str) -> int:
         """Return the number of tasks in a queue of the broker."""
@@ -90,7 +105,7 @@ class Relay:
                 count = int(channel.queue_declare(queue, durable=True, passive=True).message_count)
             except ChannelError:  # with Redis, no empty queue exists
                 count = 0
-        self.away_since = None
+        self.unavailable_since = None
         return count
 
     def _send(self, tasks: Sequence[Task]) -> None:
@@ -99,14 +114,14 @@ class Relay:
             for task in tasks:
                 self._celery.send_task(task.name, task_id=task.job_id, queue=task.queue, retry=False)
         except UNAVAILABLE as error:
-            self._note(error)
+            self._record(error)
         else:
-            self.away_since = None
+            self.unavailable_since = None
 
-    def _note(self, error: Exception) -> None:
-        """Record that the broker is away. What could not be sent is sent when it is back."""
-        if self.away_since is None:
-            self.away_since = time.monotonic()
+    def _record(self, error: Exception) -> None:
+        """Record that the broker is unavailable. What could not be sent is sent when it is available."""
+        if self.unavailable_since is None:
+            self.unavailable_since = time.monotonic()
             log.warning("relay.broker_unavailable", reason=str(error))
 
     def close(self) -> None:
@@ -124,43 +139,19 @@ class RelayThread:
 
     def __init__(self, settings: Settings) -> None:
         self._relay = Relay(settings)
-        self._queued = threading.Event()
-        self._closing = False
-        self._thread = threading.Thread(target=self._run, name="relay", daemon=True)
-        self._thread.start()
+        self._task = PeriodicTask("relay", self._relay.run_once, every=None, finish=self._finish)
+        self._task.start()
 
     def notify(self, _job_id: str) -> None:
         """Hand out jobs soon, without waiting for it."""
-        self._queued.set()
+        self._task.wake()
 
     def close(self) -> None:
         """Hand out what is queued if the broker is available, then close the connections to it."""
-        self._closing = True
-        self._queued.set()
-        self._thread.join(CLOSE_SECONDS)
+        self._task.stop(CLOSE_SECONDS)
 
-    def _run(self) -> None:
-        closing = False
-        while not closing:
-            self._queued.wait()
-            self._queued.clear()
-            closing = self._closing
+    def _finish(self) -> None:
+        try:
             self._relay.run_once()
-        self._relay.close()
-
-
-def relay_forever(relay: Relay, wait: Callable[[float], object], stop: Callable[[], bool]) -> None:
-    """Hand out jobs and heal lost tasks until a worker stops.
-
-    Args:
-        relay: the relay.
-        wait: waits this long, or until a job is queued or started.
-        stop: whether the worker stops.
-    """
-    healed = time.monotonic()
-    while not stop():
-        relay.run_once()
-        if time.monotonic() - healed >= PERIOD_SECONDS:
-            relay.heal()
-            healed = time.monotonic()
-        wait(PERIOD_SECONDS)
+        finally:
+            self._relay.close()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 from app.api.guards import Caller
+from app.keys.last_used import LastUsed
 from app.keys.service import digest
-from app.keys.uses import KeyUses
 from app.serving.state import Catalog
 
 
@@ -15,12 +15,12 @@ class KeyAuthenticator:
 
     Args:
         catalog: contains the keys.
-        uses: notes the use of keys.
+        last_used: records the use of keys.
     """
 
-    def __init__(self, catalog: Catalog, uses: KeyUses) -> None:
+    def __init__(self, catalog: Catalog, last_used: LastUsed) -> None:
         self._catalog = catalog
-        self._uses = uses
+        self._last_used = last_used
 
     async def authenticate(self, secret: str) -> Caller | None:
         """Return the caller with this secret, or None if the secret is unknown or has expired.
@@ -45,7 +45,7 @@ class KeyAuthenticator:
         if caller is None:
             caller = (await self._catalog.after_miss()).caller(secret_digest, now)
         if caller is not None:
-            self._uses.note(caller.key_id, now)
+            self._last_used.record(caller.key_id, now)
         return caller
 
     async def allows_anonymous(self) -> bool:

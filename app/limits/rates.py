@@ -1,20 +1,24 @@
 """Limits the request rate and the concurrent requests of an API key; counts in Redis.
 
 All API processes count in the same Redis. The limits prevent one client from taking all capacity. If Redis is
-unavailable, requests are accepted without counting.
+unavailable, requests are accepted without counting. The calls wait on the event loop, so a request needs no
+thread to be counted.
 """
 
 from __future__ import annotations
 
-import threading
+import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
-import redis
 import structlog
+from redis import asyncio as redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError as DisconnectedError
+from redis.exceptions import RedisError
 
-from app.db import open_sessions
 from app.errors import TooMany
 from app.ids import new_id
 from app.jobs.broker import broker_url
@@ -23,7 +27,10 @@ from app.settings import Settings
 log = structlog.get_logger()
 
 TIMEOUT_SECONDS = 0.25
-"""Timeout of a call to Redis."""
+"""Timeout of a call to Redis, as a whole."""
+
+MAX_CONNECTIONS = 40
+"""Maximum number of connections of one process. More calls at the same time wait for each other."""
 
 BACKOFF_SECONDS = 5.0
 """Time for which nothing is counted after a call to Redis has failed."""
@@ -51,7 +58,7 @@ redis.call('ZADD', KEYS[1], now + ARGV[3], ARGV[2])
 redis.call('EXPIRE', KEYS[1], ARGV[3])
 return 1
 """
-"""Takes a slot for a concurrent request, or returns 0 if none is free. Slots that are not released expire."""
+"""Reserves a slot for a concurrent request, or returns 0 if all are taken. Slots expire if not released."""
 
 
 class RedisRequiredError(RuntimeError):
@@ -76,7 +83,6 @@ class RateLimiter:
         self._max_concurrent = settings.requests_at_once
         self.counts = bool(self._rate or self._max_concurrent)
         self._paused_until = 0.0
-        self._lock = threading.Lock()
         if not self.counts:
             return
         url = settings.limits_url or broker_url(settings)
@@ -85,13 +91,19 @@ class RateLimiter:
             raise RedisRequiredError(
                 "limits of API keys are counted in Redis; set COVEY_LIMITS_URL to its URL"
             )
+        self._connections = asyncio.Semaphore(MAX_CONNECTIONS)
         self._redis = redis.Redis.from_url(
-            url, socket_timeout=TIMEOUT_SECONDS, socket_connect_timeout=TIMEOUT_SECONDS, decode_responses=True
+            url,
+            socket_timeout=None,  # ``_in_time`` limits the time as a whole
+            socket_connect_timeout=None,
+            # Only because a connection can have been closed since its last use.
+            retry=Retry(NoBackoff(), 1, supported_errors=(DisconnectedError,)),
+            decode_responses=True,
         )
         self._check_rate = self._redis.register_script(_RATE_SCRIPT)
-        self._take_slot = self._redis.register_script(_SLOT_SCRIPT)
+        self._reserve_slot = self._redis.register_script(_SLOT_SCRIPT)
 
-    def acquire(self, key_id: str) -> Callable[[], None] | None:
+    async def acquire(self, key_id: str) -> Callable[[], Awaitable[None]] | None:
         """Count a request of a key.
 
         Returns:
@@ -100,40 +112,66 @@ class RateLimiter:
         Raises:
             TooMany: the request exceeds a limit.
         """
-        if self._rate and (
-            wait := float(self._call(self._check_rate, f"covey:rate:{key_id}", self._rate) or 0)
-        ):
-            raise TooMany(
-                f"this API key may send {self._rate} requests a minute; try again in {wait:.0f} s",
-                retry_after=wait,
-            )
+        if self._rate:
+            keys, arguments = [f"covey:rate:{key_id}"], [self._rate]
+            wait = float(await self._call(lambda: self._check_rate(keys, arguments)) or 0)
+            if wait:
+                raise TooMany(
+                    f"this API key may send {self._rate} requests a minute; try again in {wait:.0f} s",
+                    retry_after=wait,
+                )
         if not self._max_concurrent:
             return None
         slots, slot = f"covey:slots:{key_id}", new_id("req")
-        if self._call(self._take_slot, slots, self._max_concurrent, slot, SLOT_SECONDS) == 0:
+        taken = await self._call(
+            lambda: self._reserve_slot([slots], [self._max_concurrent, slot, SLOT_SECONDS])
+        )
+        if taken == 0:
             raise TooMany(
                 f"this API key may have {self._max_concurrent} concurrent requests; wait until one ends",
                 code="too_many_at_once",
                 retry_after=1,
             )
-        return lambda: self._call(lambda **_: self._redis.zrem(slots, slot), slots)
 
-    def close(self) -> None:
+        async def release() -> None:
+            await self._call(lambda: self._redis.zrem(slots, slot))
+
+        return release
+
+    async def close(self) -> None:
         """Close the connections."""
         if self.counts:
-            self._redis.close()
+            await self._redis.aclose()
 
-    def _call(self, command: Callable[..., Any], key: str, *arguments: Any) -> Any:
+    async def _call(self, command: Callable[[], Awaitable[Any]]) -> Any:
         """Return the result of a call to Redis; None while Redis is unavailable."""
-        open_sessions.refuse_if_any("counting a request in Redis")
-        if time.monotonic() < self._paused_until:
-            return None
         try:
-            return command(keys=[key], args=arguments)
-        except redis.RedisError as error:
-            with self._lock:
-                first = time.monotonic() >= self._paused_until
-                self._paused_until = time.monotonic() + BACKOFF_SECONDS
+            # The timeout begins when there is a connection, so that many requests at once are counted, too.
+            async with self._connections:
+                if time.monotonic() < self._paused_until:
+                    return None
+                return await _in_time(command())
+        except (RedisError, OSError) as error:  # also TimeoutError
+            first = time.monotonic() >= self._paused_until
+            self._paused_until = time.monotonic() + BACKOFF_SECONDS
             if first:
                 log.warning("limits.not_counted", reason=type(error).__name__)
             return None
+
+
+async def _in_time(call: Awaitable[Any]) -> Any:
+    """Return the result of a call.
+
+    Raises:
+        TimeoutError: it does not end in time.
+    """
+    task = asyncio.ensure_future(call)
+    try:
+        # Unlike ``asyncio.timeout``, this does not discard a response that is there when the loop was busy.
+        await asyncio.wait((task,), timeout=TIMEOUT_SECONDS)
+        if not task.done():
+            raise TimeoutError
+        return task.result()
+    finally:
+        if task.cancel():  # the client closes the connection, on which the response could still arrive
+            task.add_done_callback(lambda task: task.cancelled() or task.exception())

@@ -7,7 +7,7 @@ bucket.
 
 The rows are a snapshot of one moment. Files never change, so the files that the rows reference can be copied
 after that moment, while the service is running. Until they are copied, none is deleted; see
-``app.db.file_holds``.
+``app.db.backup_lock``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import zstandard
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from app.db import rows, schema
-from app.db.file_holds import hold_files
+from app.db.backup_lock import lock_files
 from app.db.file_references import FILE_COLUMNS
 from app.db.session import Database
 from app.storage import Storage, StorageUnavailableError
@@ -100,7 +100,7 @@ def back_up(db: Database, storage: Storage, target: Path) -> Summary:
         raise BackupError(f"{target} already exists; choose the name of a new file")
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
-        with hold_files(db), _new_archive(partial) as archive:
+        with lock_files(db), _new_archive(partial) as archive:
             summary = _write(db, storage, archive, target.parent)
         with suppress(FileExistsError):
             os.link(partial, target)

@@ -20,9 +20,9 @@ from sqlalchemy.orm import Session
 
 from app.context import AppContext
 from app.db import tables
-from app.db.file_holds import are_files_held
+from app.db.backup_lock import are_files_locked
 from app.db.session import database_now
-from app.experiments import completion as experiments
+from app.experiments import shared_files
 from app.jobs import checkpoints
 from app.jobs.queue import FINISHED
 from app.storage import FileInfo
@@ -44,11 +44,12 @@ def delete_unused(ctx: AppContext, stop: Callable[[], bool]) -> int:
     with ctx.db.read() as session:
         now = database_now(session)
     old = now - timedelta(seconds=ctx.settings.collect_seconds * GRACE)
-    deleted = _delete(ctx, stop, ctx.storage.files(checkpoints.FOLDER), _needed_checkpoints)
+    deleted = 0
+    for folder, needed in _FOLDERS_OF_RUNNING_WORK.items():
+        deleted += _delete(ctx, stop, ctx.storage.files(folder), needed)
     for folder, needed in _FOLDERS.items():
         files = (file for file in ctx.storage.files(folder) if file.modified < old)
         deleted += _delete(ctx, stop, files, needed)
-    experiments.delete_unused_files(ctx)
     return deleted
 
 
@@ -59,8 +60,8 @@ def _delete(ctx: AppContext, stop: Callable[[], bool], files: Iterable[FileInfo]
             break
         with ctx.db.read() as session:
             needed_keys = needed(session, keys)
-            if are_files_held(session):
-                log.info("retention.files_held")
+            if are_files_locked(session):
+                log.info("retention.files_locked")
                 break
         unused = [key for key in keys if key not in needed_keys]
         for key in unused:
@@ -90,6 +91,19 @@ def _needed_checkpoints(session: Session, keys: Collection[str]) -> set[str]:
             or checkpoints.fence_of(key) >= job.fence
         )
     }
+
+
+def _needed_shared(session: Session, keys: Collection[str]) -> set[str]:
+    """Return the files that the cells of running experiments share."""
+    experiments = tables.Experiment
+    running = set(
+        session.scalars(
+            select(experiments.id).where(
+                experiments.id.in_({_owner(key) for key in keys}), experiments.state == "running"
+            )
+        )
+    )
+    return {key for key in keys if _owner(key) in running}
 
 
 def _needed_uploads(session: Session, keys: Collection[str]) -> set[str]:
@@ -146,6 +160,12 @@ def _needed_messages(session: Session, keys: Collection[str]) -> set[str]:
 def _none_needed(session: Session, keys: Collection[str]) -> set[str]:  # noqa: ARG001 - same signature
     return set()
 
+
+_FOLDERS_OF_RUNNING_WORK: dict[str, Needed] = {
+    checkpoints.FOLDER: _needed_checkpoints,
+    shared_files.FOLDER: _needed_shared,
+}
+"""Folders without a grace period: their files are written by work whose row exists, and says that it runs."""
 
 _FOLDERS: dict[str, Needed] = {
     "uploads": _needed_uploads,

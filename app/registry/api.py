@@ -15,7 +15,6 @@ from app.api.idempotency import IdempotencyHeader, StreamedIdempotencyHeader, ke
 from app.api.paging import PageQuery
 from app.api.request_head import head_of, refuse_encoding
 from app.api.schemas import ModelName, Name
-from app.api.storage_threads import run_in_storage_thread
 from app.api.uploads import InStorageThread, receive_file
 from app.registry import aliases, partial_fits, pivots, promotion, service
 from app.registry.partial_fit_schemas import PartialFit
@@ -32,6 +31,7 @@ from app.registry.schemas import (
     PivotPage,
 )
 from app.serving.dependencies import Loaded
+from app.threads import PARTIAL_FITS, STORAGE
 from models.artifact.manifest import MAX_NAME_LENGTH
 
 router = resource("models")
@@ -117,7 +117,7 @@ async def import_version(
     async with InStorageThread(ctx.storage.temporary_file(".covey")) as path:
         limit = ctx.settings.max_upload_bytes
         sha256 = await receive_file(path, request.stream(), limit=limit, what="artifact")
-        version = await run_in_storage_thread(service.import_version, ctx, name, path, idempotency.of(sha256))
+        version = await STORAGE.run(service.import_version, ctx, name, path, idempotency.of(sha256))
     response.headers["Location"] = f"/v1/models/{name}/versions/{version.version}"
     return version
 
@@ -165,7 +165,7 @@ async def download_artifact(
 
     The `ETag` is the SHA-256 of the file. To resume an interrupted download, send a `Range`.
     """
-    path, artifact = await run_in_storage_thread(service.artifact_path, ctx, name, version)
+    path, artifact = await STORAGE.run(service.artifact_path, ctx, name, version)
     return download(
         path,
         sha256=artifact.sha256,
@@ -200,7 +200,7 @@ async def partial_fit(
     learned; see `decision_report`. The new version has no metrics: evaluate it before you promote it.
     `COVEY_MAX_INSTANCES` limits the number of examples.
     """
-    result = await partial_fits.run_in_partial_fit_thread(
+    result = await PARTIAL_FITS.run(
         partial(partial_fits.create, ctx, loaded, name, version, body, idempotency)
     )
     response.headers["Location"] = f"/v1/models/{name}/versions/{result.version}"

@@ -1,18 +1,14 @@
 """Makes a version from another one and a batch of examples, in the API process.
 
-Partial fits of a process run one after the other in a thread of their own, so that any number of them leaves
-predictions and other requests their threads.
+Partial fits of a process run one after the other in a thread of their own (``app.threads``), so that any
+number of them leaves predictions and other requests their threads.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import TypeVar
 
 import numpy as np
-from anyio import CapacityLimiter, to_thread
-from anyio.lowlevel import RunVar
 
 from app.api.idempotency import Idempotency
 from app.context import AppContext
@@ -31,20 +27,6 @@ from models import artifact, catalog
 from models.errors import ArtifactError, CoveyError, ParameterError
 from models.pipeline import Pipeline
 from models.pipeline.partial_fit import partial_fit
-
-Result = TypeVar("Result")
-
-_thread: RunVar[CapacityLimiter] = RunVar("partial-fit-thread")
-
-
-async def run_in_partial_fit_thread(function: Callable[[], Result]) -> Result:
-    """Run a partial fit when those before it have ended. The request waits without holding a thread."""
-    try:
-        limiter = _thread.get()
-    except LookupError:
-        limiter = CapacityLimiter(1)
-        _thread.set(limiter)
-    return await to_thread.run_sync(function, limiter=limiter)
 
 
 def create(

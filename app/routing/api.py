@@ -23,7 +23,6 @@ from app.api.json_body import parse
 from app.api.paging import PageQuery
 from app.api.request_head import refuse_encoding
 from app.api.schemas import DecisionId, RouterName
-from app.api.storage_threads import run_in_storage_thread
 from app.api.validation import BodyValidator
 from app.routing import decisions as recorded
 from app.routing import router_versions, service
@@ -44,6 +43,7 @@ from app.routing.schemas import (
 )
 from app.serving.dependencies import Loaded
 from app.serving.instances import read_json_email
+from app.threads import STORAGE
 from models.mail import MailDocument
 
 router = resource("routers")
@@ -265,7 +265,7 @@ async def get_message(ctx: Context, decision_id: DecisionId) -> Response:
 
     The message is as you sent it: raw, or an object with `email`.
     """
-    message = await run_in_storage_thread(recorded.get_message, ctx, decision_id)
+    message = await STORAGE.run(recorded.get_message, ctx, decision_id)
     return Response(message.content, media_type=message.media_type, headers={"Cache-Control": "no-store"})
 
 

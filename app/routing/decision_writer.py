@@ -18,7 +18,6 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from anyio import to_thread
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
@@ -29,6 +28,7 @@ from app.errors import Conflict, NotReady
 from app.metrics import DECISION_GROUPS
 from app.routing import decision_rows
 from app.routing.decision_rows import DecisionRow
+from app.threads import REQUESTS
 
 MAX_GROUP = 128
 """Maximum number of decisions in one transaction."""
@@ -106,7 +106,7 @@ class DecisionWriter:
         self._stopping = True
         self._flush()
         self._queue.put(None)
-        await to_thread.run_sync(self._thread.join)
+        await REQUESTS.run(self._thread.join)
 
     async def write(self, row: DecisionRow) -> dict[str, Any] | None:
         """Record a decision, unless the router has one for the same message. Returns after the commit.

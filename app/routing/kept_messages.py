@@ -17,7 +17,6 @@ import structlog
 import zstandard
 
 from app.api.json_body import parse
-from app.api.storage_threads import run_in_storage_thread
 from app.context import AppContext
 from app.db import tables
 from app.errors import FileDamaged, NotReady
@@ -25,6 +24,7 @@ from app.routing.message_cipher import DamagedError, MessageCipher, UnknownKeyEr
 from app.routing.schemas import Decision, KeepMessages, MessageParts, RouterPut
 from app.serving.instances import json_email
 from app.settings import MIB, Settings
+from app.threads import STORAGE
 from models.mail.email import Email
 
 log = structlog.get_logger()
@@ -131,7 +131,7 @@ class MessageArchive:
         if time.monotonic() < self._slow_until:
             return ArchiveResult(reason="the storage is slow")
         key = f"{FOLDER}/{decision_id}.zst"
-        writing = asyncio.create_task(run_in_storage_thread(self._write_file, key, message))
+        writing = asyncio.create_task(STORAGE.run(self._write_file, key, message))
         self._late.add(writing)
         writing.add_done_callback(self._late.discard)
         try:

@@ -15,7 +15,6 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import structlog
-from anyio import to_thread
 
 from app.api.structs import to_builtins, to_json
 from app.context import AppContext
@@ -41,12 +40,13 @@ from app.routing.review_sample import is_sampled
 from app.routing.schemas import Decision, RouterPut
 from app.routing.scoring import ScoredMessage, reads_mail, score
 from app.routing.shadows import ShadowMessage, ShadowRecorder
-from app.serving.latency_estimate import CostEstimate, run_in_prediction_thread, run_measured
+from app.serving.latency_estimate import CostEstimate, run_measured
 from app.serving.loaded_models import ArtifactUnavailable, LoadedModels, VersionReference
 from app.serving.loaded_version import LoadedVersion, RouterRule
 from app.serving.state import Catalog, ServedRouter, ServedVersion, Snapshot
 from app.serving.version_loading import load_version
 from app.storage import StorageUnavailableError
+from app.threads import PREDICTIONS, REQUESTS
 from models.errors import CoveyError
 from models.mail import MailDocument, reader
 
@@ -135,7 +135,7 @@ class MessageRouter:
         explain = config.explain if explain is None else explain
         ready = await self._ready(snapshot, router, config)
         if not ready:
-            mail = await run_in_prediction_thread(read)
+            mail = await PREDICTIONS.run(read)
             reference, scored = _choose(router, config, mail), None
         else:
 
@@ -150,14 +150,14 @@ class MessageRouter:
         if scored is not None:
             decision = self._decide(router.name, config, ready[reference], mail, scored)
         else:
-            earlier = await to_thread.run_sync(service.find_response, self._ctx.db, router.id, key)
+            earlier = await REQUESTS.run(service.find_response, self._ctx.db, router.id, key)
             if earlier is not None:
                 return _stored_to_json(earlier, mail if with_texts else None)
             decision = await self._decide_without_memory(router, config, reference, mail, explain=explain)
         decision.sampled = is_sampled(router.id, key, config.review_sample)
         archived = ArchiveResult()
         if is_kept(config.keep_messages, decision):
-            earlier = await to_thread.run_sync(service.find_response, self._ctx.db, router.id, key)
+            earlier = await REQUESTS.run(service.find_response, self._ctx.db, router.id, key)
             if earlier is not None:
                 return _stored_to_json(earlier, mail if with_texts else None)
             archived = await self._archive.write(decision.decision_id, config, original)
@@ -237,7 +237,7 @@ class MessageRouter:
         if not reads_mail(loaded.pipeline):  # an alias that the router uses was moved to this version
             return Undecided(version, service.cannot_read_mail(version))
         try:
-            rule, scored = await run_in_prediction_thread(apply)
+            rule, scored = await PREDICTIONS.run(apply)
         except CoveyError as error:
             return Undecided(version, str(error))
         except Exception as error:
@@ -360,7 +360,7 @@ def _common_cost(router: ServedRouter, explain: bool) -> CostEstimate:  # noqa: 
 async def _compute_rule(version: LoadedVersion, router: ServedRouter, config: RouterPut) -> RouterRule | None:
     """Return the rule of a router for a version; None if it cannot be computed."""
     with suppress(Exception):  # it is computed again, and what is wrong becomes the reason of a fallback
-        return await run_in_prediction_thread(lambda: policies.router_rule(version, router, config))
+        return await PREDICTIONS.run(lambda: policies.router_rule(version, router, config))
     return None
 
 

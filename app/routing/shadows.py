@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from itertools import groupby
 
 import structlog
-from anyio import to_thread
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.api.structs import unvalidated
@@ -31,6 +30,7 @@ from app.serving.loaded_version import LoadedVersion
 from app.serving.snapshot import ServedRouter
 from app.serving.state import Catalog
 from app.serving.version_loading import load_version
+from app.threads import REQUESTS
 from models.errors import CoveyError
 from models.mail import MailDocument
 
@@ -147,7 +147,7 @@ class ShadowRecorder:
                 sum(message.n_chars for message in group),
                 lambda: _score(loaded, version.version, group),
             )
-            await to_thread.run_sync(service.record_shadows, self._db, shadows)
+            await REQUESTS.run(service.record_shadows, self._db, shadows)
             for shadow in shadows.values():
                 agreement = "agreed" if shadow.agrees else "disagreed"
                 SHADOW_DECISIONS.labels(first.router.name, agreement).inc()

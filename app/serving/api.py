@@ -10,8 +10,8 @@ from app.api.request_head import refuse_encoding
 from app.api.schemas import ModelName
 from app.api.validation import LARGE_BYTES, BodyValidator, missing_body
 from app.serving import prediction
-from app.serving.latency_estimate import run_in_prediction_thread
 from app.serving.schemas import PredictRequest, PredictResponse
+from app.threads import PREDICTIONS
 
 router = resource("models")
 
@@ -38,7 +38,7 @@ async def predict(request: Direct, name: ModelName) -> Response:
         raise missing_body()
     settings, n_bytes = request.context.settings, len(raw)
     if n_bytes > LARGE_BYTES:
-        body = await run_in_prediction_thread(lambda: _BODY.read_now(raw, settings))
+        body = await PREDICTIONS.run(lambda: _BODY.read_now(raw, settings))
     else:
         body = _BODY.read_now(raw, settings)
     state = request.state

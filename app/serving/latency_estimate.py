@@ -11,14 +11,10 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from anyio import CapacityLimiter, to_thread
-from anyio.lowlevel import RunVar
+from app.threads import PREDICTIONS
 
 LOOP_SECONDS: Final = 0.002
 """A prediction that probably takes longer runs in a thread."""
-
-THREADS: Final = 2
-"""Threads for predictions. They compute, so more threads would only take the time of small predictions."""
 
 MEASURED_EVERY: Final = 16
 """One of so many predictions on the event loop is measured."""
@@ -28,8 +24,6 @@ _RISE: Final = 0.25
 _MAX_RISE: Final = 4.0
 
 Result = TypeVar("Result")
-
-_limiter: RunVar[CapacityLimiter] = RunVar("prediction-threads")
 
 
 class CostEstimate:
@@ -102,18 +96,8 @@ async def run_measured(
         return result
 
     if not cost.is_small(n_instances, n_bytes):
-        return await run_in_prediction_thread(measured)
+        return await PREDICTIONS.run(measured)
     # First read all requests that have arrived together, then predict for one after the other. The processor
     # then finds the code and the data of predictions in its caches.
     await asyncio.sleep(0)
     return measured() if cost.is_due() else predict()
-
-
-async def run_in_prediction_thread(function: Callable[[], Result]) -> Result:
-    """Run a function that computes in a thread; other threads wait for the database and for files."""
-    try:
-        limiter = _limiter.get()
-    except LookupError:
-        limiter = CapacityLimiter(THREADS)
-        _limiter.set(limiter)
-    return await to_thread.run_sync(function, limiter=limiter)

@@ -23,7 +23,6 @@ from queue import SimpleQueue
 from typing import TypeAlias
 
 import structlog
-from anyio import to_thread
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
@@ -33,6 +32,7 @@ from app.errors import NotFound, NotReady
 from app.serving.queries import read_snapshot
 from app.serving.snapshot import Numbers, ServedRouter, ServedVersion, Snapshot
 from app.settings import Settings
+from app.threads import REQUESTS
 
 __all__ = ["Catalog", "ServedRouter", "ServedVersion", "Snapshot"]
 
@@ -108,7 +108,7 @@ class Catalog:
         self._loop = asyncio.get_running_loop()
         self._db.catalog_changed = self._note_commit
         started, token = time.monotonic(), self._wanted
-        snapshot = await to_thread.run_sync(read_snapshot, self._db)
+        snapshot = await REQUESTS.run(read_snapshot, self._db)
         if self._before_snapshot is not None:
             await self._before_snapshot(None, snapshot)
         self._accept(snapshot, started, token, frozenset())
@@ -211,7 +211,7 @@ class Catalog:
                 row = self._find_version(session, model, ref, pointer)
                 return ServedVersion(row.model, row.version, row.artifact_key)
 
-        return await to_thread.run_sync(read)
+        return await REQUESTS.run(read)
 
     def expire(self) -> None:
         """Let the next request look for changes first. Any thread may call this."""

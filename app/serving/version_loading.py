@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from anyio import to_thread
-
 from app.serving.loaded_models import ArtifactUnavailable, LoadedModels
 from app.serving.loaded_version import LoadedVersion
 from app.serving.state import Catalog, ServedVersion
 from app.storage import MissingFileError
+from app.threads import REQUESTS
 
 
 async def load_version(
@@ -26,7 +25,7 @@ async def load_version(
         version = await catalog.resolve(model, ref)
         try:
             found = loaded.loaded(version)
-            return version, found if found is not None else await to_thread.run_sync(loaded.get, version)
+            return version, found if found is not None else await REQUESTS.run(loaded.get, version)
         except MissingFileError as error:
             # Another request may have deleted the version after the snapshot was read. Then the version is
             # gone, or the alias names another one.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import queue
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 
 import structlog
 
+from app.background import UNAVAILABLE, PeriodicTask
 from app.db import open_sessions
 from app.storage.interface import Storage
 
@@ -27,15 +28,14 @@ class FileDeletion:
 
     Args:
         storage: the storage of the files.
-        are_files_held: returns whether a backup needs the files; see ``app.db.file_holds``.
+        are_files_locked: returns whether a backup needs the files; see ``app.db.backup_lock``.
     """
 
-    def __init__(self, storage: Storage, are_files_held: Callable[[], bool]) -> None:
+    def __init__(self, storage: Storage, are_files_locked: Callable[[], bool]) -> None:
         self._storage = storage
-        self._are_files_held = are_files_held
-        self._pending: queue.Queue[tuple[Sequence[str], threading.Event]] = queue.Queue(MAX_PENDING)
-        self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
+        self._are_files_locked = are_files_locked
+        self._pending: deque[tuple[Sequence[str], threading.Event]] = deque()
+        self._task = PeriodicTask("file-deletion", self._delete_pending, every=None)
         self._slow = False
 
     def delete(self, keys: Sequence[str]) -> None:
@@ -43,33 +43,34 @@ class FileDeletion:
         open_sessions.refuse_if_any("a deletion of files")
         if not keys:
             return
-        done = threading.Event()
-        try:
-            self._pending.put_nowait((keys, done))
-        except queue.Full:
+        if len(self._pending) >= MAX_PENDING:
             log.warning("storage.files_not_deleted", keys=list(keys), reason="the storage is too slow")
             return
-        with self._lock:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="file-deletion", daemon=True)
-                self._thread.start()
+        done = threading.Event()
+        self._pending.append((keys, done))
+        self._task.wake()
         if not self._slow and not done.wait(WAIT_SECONDS):
             self._slow = True
 
-    def _run(self) -> None:
-        while True:
-            keys, done = self._pending.get()
+    def close(self) -> None:
+        """End the thread, without waiting for a storage that does not answer."""
+        self._task.stop(0.0)
+
+    def _delete_pending(self) -> None:
+        while self._pending:
+            keys, done = self._pending.popleft()
             try:
-                if self._are_files_held():
-                    log.info("storage.files_held", keys=list(keys))
-                    keys = ()
-            except Exception as error:  # noqa: BLE001 - the thread must outlive every error
-                log.warning("storage.files_not_deleted", keys=list(keys), reason=type(error).__name__)
-                keys = ()
+                self._delete(keys)
+            finally:
+                self._slow = False
+                done.set()
+
+    def _delete(self, keys: Sequence[str]) -> None:
+        try:
+            if self._are_files_locked():
+                log.info("storage.files_locked", keys=list(keys))
+                return
             for key in keys:
-                try:
-                    self._storage.delete(key)
-                except Exception as error:  # noqa: BLE001 - the thread must outlive every error
-                    log.warning("storage.files_not_deleted", keys=[key], reason=str(error))
-            self._slow = False
-            done.set()
+                self._storage.delete(key)
+        except UNAVAILABLE as error:
+            log.warning("storage.files_not_deleted", keys=list(keys), reason=type(error).__name__)

@@ -7,6 +7,7 @@ import time
 
 import structlog
 
+from app.background import PeriodicTask
 from app.storage.interface import Storage, StorageUnavailableError
 
 log = structlog.get_logger()
@@ -25,7 +26,9 @@ class StorageProbe:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
+        self._task = PeriodicTask("storage-probe", self._check, every=None)
+        self._finished = threading.Event()
+        self._finished.set()
         self._started_at = float("-inf")
         self._finished_at = float("-inf")
         self._reason: str | None = None
@@ -33,26 +36,31 @@ class StorageProbe:
     def reason(self) -> str | None:
         """Return why the storage cannot be used now, or None if it can."""
         with self._lock:
-            thread = self._thread
-            if thread is None or not thread.is_alive():
+            if self._finished.is_set():
                 if time.monotonic() - self._finished_at < self._storage.check_seconds:
                     return self._reason
+                self._finished.clear()
                 self._started_at = time.monotonic()
-                thread = self._thread = threading.Thread(target=self._run, name="storage-probe", daemon=True)
-                thread.start()
+                self._task.wake()
             remaining = self._started_at + TIMEOUT_SECONDS - time.monotonic()
-        thread.join(max(remaining, 0.0))
-        if thread.is_alive():
+        if not self._finished.wait(max(remaining, 0.0)):
             return "the storage does not answer"
         return self._reason
 
-    def _run(self) -> None:
-        previous, self._reason = self._reason, self._check()
-        self._finished_at = time.monotonic()
+    def close(self) -> None:
+        """End the thread, without waiting for a storage that does not answer."""
+        self._task.stop(0.0)
+
+    def _check(self) -> None:
+        try:
+            previous, self._reason = self._reason, self._problem()
+        finally:
+            self._finished_at = time.monotonic()
+            self._finished.set()
         if previous and not self._reason:
             log.info("storage.available")
 
-    def _check(self) -> str | None:
+    def _problem(self) -> str | None:
         try:
             self._storage.check()
         except OSError as error:

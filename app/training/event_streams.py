@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
-from anyio import CapacityLimiter, to_thread
 from fastapi.sse import EventSourceResponse, format_sse_event
 from starlette.types import Receive, Scope, Send
 
@@ -29,6 +28,7 @@ from app.errors import Invalid, TooMany
 from app.jobs import events
 from app.jobs.schemas import JobEvent
 from app.settings import Settings
+from app.threads import EVENT_STREAMS, REQUESTS
 
 log = structlog.get_logger()
 
@@ -121,7 +121,6 @@ class EventStreams:
         self._feeds: dict[str, _Feed] = {}
         self._new_feed = asyncio.Event()
         self._poller: asyncio.Task[None] | None = None
-        self._one_thread = CapacityLimiter(1)  # ticks do not wait for the threads of requests
 
     def open(self, caller: str, job_id: str, *, after: int, progress: bool = False) -> EventSourceResponse:
         """Return the response with the events of a job after a given one.
@@ -158,7 +157,7 @@ class EventStreams:
                 ended, changed = feed.ended, feed.changed
                 while after < feed.first:
                     try:
-                        older = await to_thread.run_sync(events.events_after, self._db, job_id, after)
+                        older = await REQUESTS.run(events.events_after, self._db, job_id, after)
                     except DATABASE_UNAVAILABLE:
                         return
                     if not older:  # deleted with the job
@@ -248,7 +247,7 @@ class EventStreams:
     async def _tick(self) -> bool:
         """Read new events once. Return whether there were any."""
         watched = {job_id: feed.last for job_id, feed in self._feeds.items()}
-        changes = await to_thread.run_sync(events.changes, self._db, watched, limiter=self._one_thread)
+        changes = await EVENT_STREAMS.run(events.changes, self._db, watched)
         for job_id, change in changes.items():
             feed = self._feeds.get(job_id)
             if feed is None:
@@ -267,7 +266,7 @@ class EventStreams:
         watched = [job_id for job_id, feed in self._feeds.items() if feed.progress_streams]
         if not watched:
             return False
-        found = await to_thread.run_sync(events.progress_of, self._db, watched, limiter=self._one_thread)
+        found = await EVENT_STREAMS.run(events.progress_of, self._db, watched)
         has_changed = False
         for job_id, progress in found.items():
             feed = self._feeds.get(job_id)

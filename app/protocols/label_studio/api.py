@@ -33,7 +33,7 @@ from app.protocols.label_studio.schemas import (
     Versions,
     WebhookReceipt,
 )
-from app.serving.latency_estimate import run_in_prediction_thread
+from app.threads import PREDICTIONS
 
 _SETUP: Final = BodyValidator(SetupRequest)
 _PREDICT: Final = BodyValidator(LabelStudioPredictRequest)
@@ -194,4 +194,4 @@ async def _read(request: DirectRequest, validate: Callable[[Any], Body]) -> Body
     def read() -> Body:
         return validate(parse(body, replace_surrogates=True, documents=_DOCUMENTS, parts=None))
 
-    return await run_in_prediction_thread(read) if len(body) > LARGE_BYTES else read()
+    return await PREDICTIONS.run(read) if len(body) > LARGE_BYTES else read()

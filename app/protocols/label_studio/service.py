@@ -11,8 +11,6 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from anyio import to_thread
-
 from app.context import AppContext
 from app.errors import Invalid
 from app.protocols.label_studio.label_config import LabelConfig, read_label_config
@@ -37,6 +35,7 @@ from app.serving.snapshot import version_references
 from app.serving.state import Catalog, ServedVersion
 from app.serving.version_loading import load_version
 from app.settings import Settings
+from app.threads import REQUESTS
 from models.pipeline import Pipeline, Ranking
 
 AT_ONCE: Final = 32
@@ -185,7 +184,7 @@ async def record_feedback(
             body = Feedback(labels=_choices(annotation, config), allow_new_labels=True)
             recorded.give_feedback(ctx.db, decision["decision_id"], body)
 
-    await to_thread.run_sync(record)
+    await REQUESTS.run(record)
     return [decision["decision_id"] for decision in decisions]
 
 

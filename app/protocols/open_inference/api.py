@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from anyio import to_thread
 from fastapi import APIRouter, Depends, Request, Response
 
 from app.api.base_route import Context, PredictScope
@@ -26,8 +25,8 @@ from app.protocols.open_inference.schemas import (
     ServerReady,
 )
 from app.protocols.open_inference.tensors import HEADER_LENGTH, read_request
-from app.serving.latency_estimate import run_in_prediction_thread
 from app.serving.version_loading import load_version
+from app.threads import PREDICTIONS, REQUESTS
 from app.version import __version__
 
 router = APIRouter(
@@ -76,7 +75,7 @@ async def describe_model(ctx: Context, request: Direct, name: ModelName, version
     """Describe a version of a model."""
     state = request.state
     served, found = await load_version(state.catalog, state.loaded, name, version)
-    return await to_thread.run_sync(service.describe, ctx.db, served, found)
+    return await REQUESTS.run(service.describe, ctx.db, served, found)
 
 
 @router.get("/models/{name}/versions/{version}/ready", dependencies=[PredictScope])
@@ -96,7 +95,7 @@ async def infer(request: Direct, name: ModelName, version: Version) -> Response:
     body = await request.body()
     header_length = request.head.get(HEADER_LENGTH.lower().encode())
     if len(body) > LARGE_BYTES:
-        inference, tensors = await run_in_prediction_thread(lambda: read_request(body, header_length))
+        inference, tensors = await PREDICTIONS.run(lambda: read_request(body, header_length))
     else:
         inference, tensors = read_request(body, header_length)
     state = request.state

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from anyio import to_thread
 from fastapi import Query, Request, Response
 
 from app.api.base_route import Context, ReadScope, resource, responses
@@ -13,6 +12,7 @@ from app.api.schemas import RouterName, TimeParameter
 from app.pages.report import choose_format, text_response
 from app.routing.report import service
 from app.routing.report.schemas import ReportBy, RouterReport
+from app.threads import REQUESTS
 
 router = resource("routers")
 
@@ -50,6 +50,6 @@ async def get_report(
     HTML page with charts if `Accept` prefers `text/html`. A window has at most 400 days.
     """
     if choose_format(request, response, MEDIA_TYPES) == "json":
-        return await to_thread.run_sync(service.get, ctx.db, name, by, begin, to)
-    page = await to_thread.run_sync(service.get_html, ctx.db, name, by, begin, to)
+        return await REQUESTS.run(service.get, ctx.db, name, by, begin, to)
+    page = await REQUESTS.run(service.get_html, ctx.db, name, by, begin, to)
     return text_response(page, MEDIA_TYPES["html"])

@@ -20,6 +20,7 @@ from app.keys import service as keys
 from app.keys.schemas import ApiKeyCreate
 from app.serving import latency_estimate, prediction
 from app.serving.schemas import PredictResponse
+from app.threads import PREDICTIONS
 from models.pipeline import Pipeline
 
 PREDICT = "/v1/models/m/predict"
@@ -363,8 +364,8 @@ def test_large_requests_do_not_delay_a_small_one(
         latency_estimate.CostEstimate, "is_small", lambda _self, n_instances, _n_bytes: n_instances == 1
     )
     large = {"instances": [{"text": "my invoice is wrong"}] * 50}
-    waiting = [client.start("POST", PREDICT, json=large) for _ in range(latency_estimate.THREADS + 50)]
-    for _ in range(latency_estimate.THREADS):
+    waiting = [client.start("POST", PREDICT, json=large) for _ in range(PREDICTIONS.size + 50)]
+    for _ in range(PREDICTIONS.size):
         assert held.acquire(timeout=LIMIT_SECONDS)
 
     small = client.call("POST", PREDICT, 200, json=GOOD)

@@ -312,8 +312,8 @@ def read_all(
 ) -> Callable[[dict[str, str]], dict[str, list[tuple[str, Any]]]]:
     """Returns a function that calls every GET operation, and returns its statements by operation."""
     # The use of a key is recorded in the background at any time.
-    monkeypatch.setattr("app.main.KeyUses.start", lambda _: None)
-    monkeypatch.setattr("app.main.KeyUses.stop", lambda _: None)
+    monkeypatch.setattr("app.main.LastUsed.start", lambda _: None)
+    monkeypatch.setattr("app.main.LastUsed.stop", lambda _: None)
     secret = keys.create(database, ApiKeyCreate(name="test", scopes=["admin"])).secret
     with ctx.storage.create("artifacts/m-1.covey") as file:
         file.write(b"abc")

@@ -15,8 +15,8 @@ from app.context import AppContext
 from app.db import tables
 from app.db.session import Database
 from app.keys import service as keys
+from app.keys.last_used import LastUsed
 from app.keys.schemas import ApiKeyCreate, ApiKeyCreated, ApiKeyRotate
-from app.keys.uses import KeyUses
 from app.maintenance import backup as backups
 from app.registry import aliases, publishing
 from app.registry import service as registry
@@ -122,9 +122,9 @@ def test_a_new_version_without_an_alias_changes_nothing(
 
 def test_recording_the_use_of_a_key_changes_nothing(database: Database) -> None:
     key = create_key(database)
-    uses = KeyUses(database)
-    uses.note(key.id, 1.7e9)
-    assert changed(database, uses.write) == set()
+    last_used = LastUsed(database)
+    last_used.record(key.id, 1.7e9)
+    assert changed(database, last_used.flush) == set()
     with database.read() as session:
         assert session.get_one(tables.ApiKey, key.id).last_used_at is not None
 
@@ -184,9 +184,9 @@ def test_the_process_is_told_after_the_commit_and_after_an_unclear_one(database:
     assert seen == [1]
     rename_keys_and_fail(database)  # as if the connection had broken during the commit
     assert seen == [1, 1]
-    uses = KeyUses(database)
-    uses.note("key_1", 1.7e9)
-    uses.write()
+    last_used = LastUsed(database)
+    last_used.record("key_1", 1.7e9)
+    last_used.flush()
     assert seen == [1, 1]
 
 

@@ -22,6 +22,7 @@ from app.experiments.schemas import Experiment, ExperimentCreate
 from app.jobs import queue
 from app.jobs.handing_out import hand_out
 from app.jobs.progress import ProgressReporter
+from app.maintenance import unused_files
 from workers import job_kinds
 
 SIGN = {"kind": "sign"}
@@ -255,7 +256,7 @@ def test_cancelling_keeps_finished_cells_and_stops_the_rest(ctx: AppContext) -> 
     assert stopped.state == "cancelled"
     assert (stopped.counts.succeeded, stopped.counts.cancelled) == (2, 7)
     assert in_process.queued(ctx) == []
-    completion.delete_unused_files(ctx)  # as retention does
+    unused_files.delete_unused(ctx, lambda: False)  # as retention does
     assert stored_files(ctx) == []
     report = report_of(ctx, experiment)
     assert report.state == "cancelled"

@@ -35,7 +35,7 @@ class Clocks:
 class NeverAway:
     """A relay whose broker is available."""
 
-    away_since: float | None = None
+    unavailable_since: float | None = None
 
 
 class Worker:

@@ -6,6 +6,7 @@ import mmap
 import os
 import signal
 import threading
+from collections.abc import Callable
 from datetime import datetime
 
 import pytest
@@ -28,14 +29,19 @@ def wait_forever(*_: object, **__: object) -> None:
     threading.Event().wait()
 
 
-def test_heartbeats_continue_while_retention_and_the_search_for_lost_jobs_do_not_end(
-    ctx: AppContext, monkeypatch: pytest.MonkeyPatch
+def fail(*_: object, **__: object) -> None:
+    raise ValueError("an error in Covey")
+
+
+@pytest.mark.parametrize("other", [wait_forever, fail])
+def test_heartbeats_continue_while_retention_and_the_search_for_lost_jobs_do_not_end_or_fail(
+    ctx: AppContext, monkeypatch: pytest.MonkeyPatch, other: Callable[..., None]
 ) -> None:
     settings = ctx.settings.model_copy(update={"collect_seconds": 0.01})
     monkeypatch.setattr(Settings, "heartbeat_seconds", 0.02)
     monkeypatch.setattr(stopping, "_worker", mmap.mmap(-1, 1))
-    monkeypatch.setattr(retention, "apply_retention", wait_forever)
-    monkeypatch.setattr(maintenance, "requeue_lost_jobs", wait_forever)
+    monkeypatch.setattr(retention, "apply_retention", other)
+    monkeypatch.setattr(maintenance, "requeue_lost_jobs", other)
     ctx.db.close()
     pid = os.fork()
     if pid == 0:

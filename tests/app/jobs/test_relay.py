@@ -16,7 +16,7 @@ import rows
 from waiting import LIMIT_SECONDS, wait_for
 
 from app.context import AppContext
-from app.db.session import Database
+from app.db.session import DATABASE_UNAVAILABLE, Database
 from app.jobs.kinds import Kind
 from app.jobs.relay import Relay, RelayThread
 from app.settings import Settings
@@ -81,8 +81,9 @@ def test_the_id_of_a_task_is_that_of_its_job_and_its_name_and_queue_tell_the_kin
 
 
 def test_the_api_hands_out_jobs_after_a_commit_and_before_it_ends(
-    ctx: AppContext, broker: tuple[str, redis.Redis]
+    ctx: AppContext, broker: tuple[str, redis.Redis], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("app.jobs.relay.CLOSE_SECONDS", LIMIT_SECONDS)
     url, client = broker
     relay = RelayThread(with_broker(ctx, url))
     first = rows.queued(ctx.db)
@@ -91,7 +92,6 @@ def test_the_api_hands_out_jobs_after_a_commit_and_before_it_ends(
     second = rows.queued(ctx.db)
     relay.notify(second)
     relay.close()
-    relay._thread.join(LIMIT_SECONDS)
     assert ids(client) == [first, second]
 
 
@@ -132,7 +132,7 @@ def test_an_unavailable_broker_is_no_error_and_loses_nothing(
             f"{scheme}://{address if server == 'unresponsive' else f'127.0.0.1:{production.free_port()}'}/"
         )
         relay.run_once()
-        assert relay.away_since is not None
+        assert relay.unavailable_since is not None
         clock.advance(10)
         relay.heal()
     url, client = broker
@@ -140,7 +140,7 @@ def test_an_unavailable_broker_is_no_error_and_loses_nothing(
     clock.advance(10)
     again.heal()
     assert ids(client) == [job]
-    assert again.away_since is None
+    assert again.unavailable_since is None
 
 
 def test_a_caller_never_waits_for_an_unresponsive_broker(ctx: AppContext) -> None:
@@ -151,13 +151,14 @@ def test_a_caller_never_waits_for_an_unresponsive_broker(ctx: AppContext) -> Non
         relay.close()
 
 
-def test_an_unavailable_database_is_no_error(ctx: AppContext, broker: tuple[str, redis.Redis]) -> None:
+def test_without_the_database_no_task_is_sent(ctx: AppContext, broker: tuple[str, redis.Redis]) -> None:
     url, client = broker
     settings = with_broker(ctx, url).model_copy(
         update={"database_url": f"postgresql+psycopg://127.0.0.1:{production.free_port()}/none"}
     )
     relay = Relay(settings)
-    relay.run_once()
-    relay.heal()
+    for look in (relay.run_once, relay.heal, relay.tick):
+        with pytest.raises(DATABASE_UNAVAILABLE):
+            look()
     relay.close()
     assert client.keys("*") == []

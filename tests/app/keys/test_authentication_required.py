@@ -19,9 +19,9 @@ from app.db.session import Database
 from app.errors import Conflict
 from app.keys import service
 from app.keys.authenticator import KeyAuthenticator
+from app.keys.last_used import LastUsed
 from app.keys.schemas import ApiKeyCreate, ApiKeyCreated
 from app.keys.service import AuthenticationRequiredError
-from app.keys.uses import KeyUses
 from app.maintenance import backup as backups
 from app.settings import Settings
 from app.storage import LocalStorage
@@ -39,7 +39,7 @@ def allows_anonymous(db: Database, settings: Settings) -> bool:
 
 async def _allows_anonymous(db: Database, settings: Settings) -> bool:
     async with running_catalog(db, settings) as catalog:
-        return await KeyAuthenticator(catalog, KeyUses(db)).allows_anonymous()
+        return await KeyAuthenticator(catalog, LastUsed(db)).allows_anonymous()
 
 
 def delete_all_keys(db: Database) -> None:
@@ -116,7 +116,7 @@ def test_a_command_allows_anonymous_requests_until_the_next_key(ctx: AppContext)
 
     async def while_a_process_runs() -> None:
         async with running_catalog(ctx.db, ctx.settings) as catalog:
-            running = KeyAuthenticator(catalog, KeyUses(ctx.db))
+            running = KeyAuthenticator(catalog, LastUsed(ctx.db))
             assert not await running.allows_anonymous()
             assert "restarted" in await asyncio.to_thread(commands.allow_anonymous, ctx.settings)
             await catalog.after_miss()

@@ -17,8 +17,8 @@ from app.db.session import Database
 from app.errors import Conflict, NotFound
 from app.keys import service
 from app.keys.authenticator import KeyAuthenticator
+from app.keys.last_used import LastUsed
 from app.keys.schemas import ApiKeyCreate, ApiKeyCreated, ApiKeyRotate
-from app.keys.uses import KeyUses
 from app.serving.queries import read_snapshot
 
 NOW = datetime.now(UTC)
@@ -140,7 +140,7 @@ def test_every_invalid_secret_takes_the_same_steps(ctx: AppContext) -> None:
 
     snapshot = read_snapshot(ctx.db)
     catalog: Any = RecordedCatalog()
-    authenticator = KeyAuthenticator(catalog, KeyUses(ctx.db))
+    authenticator = KeyAuthenticator(catalog, LastUsed(ctx.db))
 
     def steps(secret: str) -> list[str]:
         taken.clear()

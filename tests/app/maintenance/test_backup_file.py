@@ -25,7 +25,7 @@ from app.context import AppContext
 from app.datasets import creation
 from app.datasets import service as datasets
 from app.datasets.schemas import DatasetCreate
-from app.db import file_holds, rows, schema, tables
+from app.db import backup_lock, rows, schema, tables
 from app.db.session import Database
 from app.maintenance import backup, retention
 from app.settings import Settings
@@ -295,7 +295,7 @@ def test_a_backup_contains_the_files_of_data_sets_that_are_deleted_meanwhile(
     assert summary.missing == ()
     uploads = [key for key in backup.verify(tmp_path / "backup").files if key.startswith("uploads/")]
     assert any(before in key for key in uploads)
-    # The backup has ended, so retention deletes what it held.
+    # The backup has ended, so retention deletes what it had locked.
     retention.apply_retention(impatient)
     assert [meanwhile[0] in file.key for file in ctx.storage.files("uploads")] == [True]
     restored = sqlite(tmp_path / "restored.db")
@@ -305,38 +305,38 @@ def test_a_backup_contains_the_files_of_data_sets_that_are_deleted_meanwhile(
     restored.close()
 
 
-def test_the_hold_of_a_backup_that_was_killed_expires(
+def test_the_lock_of_a_backup_that_was_killed_expires(
     ctx: AppContext, clock: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_holds, "database_now", lambda _: clock.now)
+    monkeypatch.setattr(backup_lock, "database_now", lambda _: clock.now)
 
-    def held() -> bool:
+    def locked() -> bool:
         with ctx.db.read() as session:
-            return file_holds.are_files_held(session)
+            return backup_lock.are_files_locked(session)
 
-    with file_holds.hold_files(ctx.db):
-        assert held()
-    assert not held()
+    with backup_lock.lock_files(ctx.db):
+        assert locked()
+    assert not locked()
     with ctx.db.write() as tx:
-        expires_at = tx.now + timedelta(seconds=file_holds.HOLD_SECONDS)
-        tx.session.add(tables.FileHold(id="killed", expires_at=expires_at))
-    assert held()
-    clock.advance(file_holds.HOLD_SECONDS)
-    assert not held()
-    with file_holds.hold_files(ctx.db), ctx.db.read() as session:
-        assert session.get(tables.FileHold, "killed") is None
+        expires_at = tx.now + timedelta(seconds=backup_lock.LOCK_SECONDS)
+        tx.session.add(tables.BackupLock(id="killed", expires_at=expires_at))
+    assert locked()
+    clock.advance(backup_lock.LOCK_SECONDS)
+    assert not locked()
+    with backup_lock.lock_files(ctx.db), ctx.db.read() as session:
+        assert session.get(tables.BackupLock, "killed") is None
 
 
-def test_a_hold_is_renewed(ctx: AppContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_holds, "HOLD_SECONDS", 0.5)
+def test_the_lock_of_a_backup_is_renewed(ctx: AppContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backup_lock, "LOCK_SECONDS", 0.5)
 
     def expiry() -> datetime:
         with ctx.db.read() as session:
-            return session.scalars(select(tables.FileHold.expires_at)).one()
+            return session.scalars(select(tables.BackupLock.expires_at)).one()
 
-    with file_holds.hold_files(ctx.db):
+    with backup_lock.lock_files(ctx.db):
         first = expiry()
-        wait_for(lambda: expiry() > first or None, what="the hold to be renewed")
+        wait_for(lambda: expiry() > first or None, what="the lock to be renewed")
 
 
 @ONLY_SQLITE

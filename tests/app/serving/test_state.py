@@ -22,8 +22,8 @@ from app.db.session import Database
 from app.errors import NotFound, NotReady
 from app.keys import service as keys
 from app.keys.authenticator import KeyAuthenticator
+from app.keys.last_used import LastUsed
 from app.keys.schemas import ApiKeyCreate, ApiKeyCreated, ApiKeyRotate
-from app.keys.uses import KeyUses
 from app.registry import aliases, queries
 from app.registry.schemas import AliasPut
 from app.routing import service as routing
@@ -281,7 +281,7 @@ def test_many_requests_with_unknown_keys_share_a_few_checks(
     create_key(database)
 
     async def test(catalog: Catalog) -> None:
-        authenticator = KeyAuthenticator(catalog, KeyUses(database))
+        authenticator = KeyAuthenticator(catalog, LastUsed(database))
         checks = reads(monkeypatch)
         started = time.monotonic()
         found = await asyncio.gather(*(authenticator.authenticate(f"cov_{n}") for n in range(500)))
@@ -297,7 +297,7 @@ def test_many_requests_with_unknown_keys_share_a_few_checks(
 def test_a_key_that_another_process_has_just_created_is_accepted(database: Database, other: Database) -> None:
     async def test(catalog: Catalog) -> None:
         key = await asyncio.to_thread(create_key, other)
-        caller = await KeyAuthenticator(catalog, KeyUses(database)).authenticate(key.secret)
+        caller = await KeyAuthenticator(catalog, LastUsed(database)).authenticate(key.secret)
         assert caller is not None
         assert caller.key_id == key.id
 
@@ -459,7 +459,7 @@ def test_without_database_requests_continue_until_a_limit_and_after_it_is_back(
     key = create_key(database)
 
     async def test(catalog: Catalog) -> None:
-        authenticator = KeyAuthenticator(catalog, KeyUses(db))
+        authenticator = KeyAuthenticator(catalog, LastUsed(db))
         await asyncio.to_thread(fault.refuse)
         catalog.expire()
         assert await authenticator.authenticate(key.secret) is not None

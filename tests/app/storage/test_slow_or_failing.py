@@ -13,10 +13,10 @@ import rows
 from in_process_api import InProcessApi
 from waiting import LIMIT_SECONDS, wait_for
 
-from app.api import storage_threads
 from app.serving import loaded_models
 from app.storage import StorageUnavailableError
 from app.storage.interface import UNAVAILABLE_ERRNOS
+from app.threads import STORAGE
 from workers import job_process
 
 OCTETS = {"Content-Type": "application/octet-stream"}
@@ -62,7 +62,7 @@ def test_a_held_storage_delays_only_requests_that_need_it(
     service: InProcessApi, hold: Callable[[], Hold], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loaded_models, "WAIT_SECONDS", LIMIT_SECONDS)
-    monkeypatch.setattr(storage_threads, "WAIT_SECONDS", LIMIT_SECONDS)
+    monkeypatch.setattr(STORAGE, "wait_seconds", LIMIT_SECONDS)
     dataset = service.dataset()
     service.train(dataset, "loaded")
     service.train(dataset, "cold")
@@ -77,7 +77,7 @@ def test_a_held_storage_delays_only_requests_that_need_it(
     ]
     started = [service.start(method, path, **options) for method, path, options in requests]
     wait_for(
-        lambda: True if hold_.waiting >= storage_threads.THREADS + 1 else None,
+        lambda: True if hold_.waiting >= STORAGE.size + 1 else None,
         what="the threads that wait for the storage",
     )
     for path in ("/v1/models", "/v1/models/cold", f"/v1/datasets/{dataset}", "/v1/training-jobs"):

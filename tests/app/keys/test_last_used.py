@@ -15,8 +15,8 @@ from app.db import tables
 from app.db.session import Database
 from app.keys import service
 from app.keys.authenticator import KeyAuthenticator
+from app.keys.last_used import LastUsed
 from app.keys.schemas import ApiKeyCreate
-from app.keys.uses import KeyUses
 
 
 def last_used_at(db: Database, key_id: str) -> datetime | None:
@@ -31,22 +31,23 @@ def refuse_writes(_conn: Any, _cursor: Any, statement: str, *_: Any) -> None:
 
 def test_a_key_works_while_the_database_cannot_be_written(database: Database) -> None:
     key = service.create(database, ApiKeyCreate(name="test", scopes=["read"]))
-    uses = KeyUses(database)
+    last_used = LastUsed(database)
 
     async def authenticate() -> Caller | None:
         async with running_catalog(database) as catalog:
-            return await KeyAuthenticator(catalog, uses).authenticate(key.secret)
+            return await KeyAuthenticator(catalog, last_used).authenticate(key.secret)
 
     event.listen(database.engine, "before_cursor_execute", refuse_writes)
     try:
         assert asyncio.run(authenticate()) == Caller(key.id, ("read",))
-        uses.write()
-        uses.write()
+        for _ in range(2):
+            with pytest.raises(exc.OperationalError):
+                last_used.flush()
     finally:
         event.remove(database.engine, "before_cursor_execute", refuse_writes)
     assert last_used_at(database, key.id) is None
-    uses.write()
-    assert last_used_at(database, key.id) is not None, "the note was lost"
+    last_used.flush()
+    assert last_used_at(database, key.id) is not None, "the record was lost"
 
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -54,7 +55,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 def test_one_use_is_written_per_key_and_an_older_one_does_not_replace_it(database: Database) -> None:
     keys = [service.create(database, ApiKeyCreate(name="test", scopes=["read"])) for _ in range(2)]
-    uses = KeyUses(database)
+    last_used = LastUsed(database)
     updates: list[str] = []
     event.listen(
         database.engine,
@@ -63,35 +64,35 @@ def test_one_use_is_written_per_key_and_an_older_one_does_not_replace_it(databas
     )
     for seconds in range(10):
         for key in keys:
-            uses.note(key.id, NOW.timestamp() + seconds)
-    uses.write()
-    uses.write()
+            last_used.record(key.id, NOW.timestamp() + seconds)
+    last_used.flush()
+    last_used.flush()
     assert len(updates) == 2
-    another_process = KeyUses(database)
-    another_process.note(keys[0].id, NOW.timestamp() - 3600)
-    another_process.write()
+    another_process = LastUsed(database)
+    another_process.record(keys[0].id, NOW.timestamp() - 3600)
+    another_process.flush()
     assert last_used_at(database, keys[0].id) == NOW
 
 
 @pytest.mark.parametrize("same_process", [True, False])
-@pytest.mark.parametrize(("age", "noted"), [(59, False), (61, True)])
+@pytest.mark.parametrize(("age", "written"), [(59, False), (61, True)])
 def test_a_recent_use_is_not_written_again(
-    database: Database, age: int, noted: bool, same_process: bool
+    database: Database, age: int, written: bool, same_process: bool
 ) -> None:
     key = service.create(database, ApiKeyCreate(name="test", scopes=["read"]))
-    first = KeyUses(database)
-    first.note(key.id, NOW.timestamp() - age)
-    first.write()
-    second = first if same_process else KeyUses(database)
-    second.note(key.id, NOW.timestamp())
-    second.write()
-    assert (last_used_at(database, key.id) == NOW) == noted
+    first = LastUsed(database)
+    first.record(key.id, NOW.timestamp() - age)
+    first.flush()
+    second = first if same_process else LastUsed(database)
+    second.record(key.id, NOW.timestamp())
+    second.flush()
+    assert (last_used_at(database, key.id) == NOW) == written
 
 
-def test_stopping_writes_the_last_notes(database: Database) -> None:
+def test_stopping_writes_the_last_records(database: Database) -> None:
     key = service.create(database, ApiKeyCreate(name="test", scopes=["read"]))
-    uses = KeyUses(database)
-    uses.start()
-    uses.note(key.id, NOW.timestamp())
-    uses.stop()
+    last_used = LastUsed(database)
+    last_used.start()
+    last_used.record(key.id, NOW.timestamp())
+    last_used.stop()
     assert last_used_at(database, key.id) is not None
