@@ -63,27 +63,38 @@ class StrictJSONRoute(APIRoute):
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         options["response_model_exclude_none"] = True
         super().__init__(path, endpoint, **options)
+        guards = [dependency.dependency for dependency in self.dependencies]
+        self._scopes = [SCOPES[guard] for guard in guards if guard in SCOPES]
+        self._changes_state = not SAFE_METHODS.issuperset(self.methods or ())
+        self._media_types = self._documented_media_types()
+        parameters = get_flat_params(self.dependant)
+        self._query = QueryParameters(
+            [item.alias for item in parameters if isinstance(item.field_info, Query)]
+        )
+
+    async def check(self, request: Request) -> None:
+        """Check what is the same for all operations: the key, the texts of the URL, and the media type.
+
+        Raises:
+            ServiceError: the request must not reach the endpoint.
+        """
+        # An unauthorized request fails before the service checks its parameters and reads its body.
+        head = head_of(request)
+        for scope in self._scopes:
+            await authorize(request.scope, head.bearer, scope)
+        for name, value in request.path_params.items():
+            check_text(str(value), f"/path/{escape(name)}")  # it can be percent-encoded
+        if request.scope["query_string"]:
+            self._query.check(request.query_params.multi_items())
+        if self._changes_state:
+            check_media_type(head, self._media_types)
 
     def get_route_handler(self) -> Handler:
         """Return the function that handles a request."""
         handler = self._json_handler(super().get_route_handler())
-        changes_state = not SAFE_METHODS.issuperset(self.methods or ())
-        media_types = self._media_types()
-
-        parameters = get_flat_params(self.dependant)
-        query = QueryParameters([item.alias for item in parameters if isinstance(item.field_info, Query)])
 
         async def handle(request: Request) -> Response:
-            # An unauthorized request fails before the service checks its parameters and reads its body.
-            for dependency in self.dependencies:
-                guard = dependency.dependency
-                if guard is not None and guard in SCOPES:
-                    await authorize(request.scope, head_of(request).bearer, SCOPES[guard])
-            for name, value in request.path_params.items():
-                check_text(str(value), f"/path/{escape(name)}")  # it can be percent-encoded
-            query.check(request.query_params.multi_items())
-            if changes_state:
-                check_media_type(head_of(request), media_types)
+            await self.check(request)
             return await handler(request)
 
         return handle
@@ -103,7 +114,7 @@ class StrictJSONRoute(APIRoute):
 
         return strict
 
-    def _media_types(self) -> frozenset[str]:
+    def _documented_media_types(self) -> frozenset[str]:
         """Return the documented media types of the body; empty if the operation reads no body."""
         documented = (self.openapi_extra or {}).get("requestBody", {}).get("content", ())
         return frozenset(documented or (["application/json"] if self.body_field is not None else []))
