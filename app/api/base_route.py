@@ -10,12 +10,14 @@ from fastapi.dependencies.utils import get_flat_params
 from fastapi.params import Query
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
+from starlette.datastructures import QueryParams
+from starlette.types import Scope as AsgiScope
 
 from app.api.errors import BY_STATUS, PROBLEM_JSON, Problem
 from app.api.guards import SAFE_METHODS, Scope, authorize, require
-from app.api.json_body import check_text, escape
+from app.api.json_body import check_text
 from app.api.query_parameters import QueryParameters
-from app.api.request_head import check_media_type, head_of, refuse_encoding
+from app.api.request_head import RequestHead, check_media_type, head_of, refuse_encoding
 from app.api.validation import BodyValidator
 from app.context import AppContext
 
@@ -72,20 +74,20 @@ class StrictJSONRoute(APIRoute):
             [item.alias for item in parameters if isinstance(item.field_info, Query)]
         )
 
-    async def check(self, request: Request) -> None:
+    async def check(self, scope: AsgiScope) -> None:
         """Check what is the same for all operations: the key, the texts of the URL, and the media type.
 
         Raises:
             ServiceError: the request must not reach the endpoint.
         """
+        head: RequestHead = scope["state"]["head"]
         # An unauthorized request fails before the service checks its parameters and reads its body.
-        head = head_of(request)
-        for scope in self._scopes:
-            await authorize(request.scope, head.bearer, scope)
-        for name, value in request.path_params.items():
-            check_text(str(value), f"/path/{escape(name)}")  # it can be percent-encoded
-        if request.scope["query_string"]:
-            self._query.check(request.query_params.multi_items())
+        for required in self._scopes:
+            await authorize(scope, head.bearer, required)
+        for name, value in scope["path_params"].items():
+            check_text(str(value), "path", name)  # it can be percent-encoded
+        if query := scope["query_string"]:
+            self._query.check(QueryParams(query).multi_items())
         if self._changes_state:
             check_media_type(head, self._media_types)
 
@@ -94,7 +96,7 @@ class StrictJSONRoute(APIRoute):
         handler = self._json_handler(super().get_route_handler())
 
         async def handle(request: Request) -> Response:
-            await self.check(request)
+            await self.check(request.scope)
             return await handler(request)
 
         return handle

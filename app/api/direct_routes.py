@@ -12,8 +12,8 @@ from typing import Annotated, Any, TypeVar
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.background import BackgroundTask
+from starlette.datastructures import QueryParams
 from starlette.requests import ClientDisconnect
-from starlette.routing import Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api import problem_handlers
@@ -126,36 +126,42 @@ class JsonResponse(Response):
 class DirectRoute(StrictJSONRoute):
     """A route that calls its endpoint itself. FastAPI only documents the operation.
 
-    The endpoint takes a ``DirectRequest``, parameters of the path and parameters of the query.
+    The endpoint takes a ``DirectRequest``, parameters of the path and parameters of the query. The method is
+    POST.
     """
 
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        super().__init__(path, endpoint, **options)
+        self._path_fields = [(field.name, field) for field in self.dependant.path_params]
+        self._query_fields = [(field.alias, field) for field in self.dependant.query_params]
+
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Process one request that matches the route."""
-        request = Request(scope, receive)
+        """Process one request whose path is that of the route."""
         try:
-            if scope["method"] not in (self.methods or ()):
+            if scope["method"] != "POST":
                 raise HTTPException(405)
-            await self.check(request)
-            response = await self.endpoint(DirectRequest(scope, receive), **self._arguments(request))
+            await self.check(scope)
+            response = await self.endpoint(DirectRequest(scope, receive), **self._arguments(scope))
         except Exception as error:  # noqa: BLE001 - raised again if it is unexpected
-            response = await problem_handlers.respond(request, error)
+            response = await problem_handlers.respond(Request(scope, receive), error)
         await response(scope, receive, send)
 
-    def _arguments(self, request: Request) -> dict[str, Any]:
+    def _arguments(self, scope: Scope) -> dict[str, Any]:
         """Return the validated parameters of the path and the query.
 
         Raises:
             RequestValidationError: a parameter is invalid.
         """
-        places = [("path", request.path_params, self.dependant.path_params)]
-        if request.scope["query_string"]:
-            places.append(("query", dict(request.query_params), self.dependant.query_params))
         arguments: dict[str, Any] = {}
         errors: list[Any] = []
-        for place, given, fields in places:
-            for field in fields:
-                if (value := given.get(field.alias)) is not None:
-                    arguments[field.name], wrong = field.validate(value, loc=(place, field.alias))
+        for name, field in self._path_fields:
+            arguments[name], wrong = field.validate(scope["path_params"][name], loc=("path", name))
+            errors += wrong
+        if query := scope["query_string"]:
+            given = QueryParams(query)
+            for name, field in self._query_fields:
+                if name in given:
+                    arguments[field.name], wrong = field.validate(given[name], loc=("query", name))
                     errors += wrong
         if errors:
             raise RequestValidationError(errors)
@@ -191,10 +197,10 @@ class DirectRoutes:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Process one request."""
         if scope["type"] == "http" and scope["method"] == "POST":
+            path = scope["path"]
             for route in self._routes:
-                match, matched = route.matches(scope)
-                if match is Match.FULL:
-                    scope.update(matched)
+                if (match := route.path_regex.match(path)) is not None:
+                    scope["route"], scope["path_params"] = route, match.groupdict()
                     await route.handle(scope, receive, send)
                     return
         await self._app(scope, receive, send)

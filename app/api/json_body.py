@@ -185,14 +185,19 @@ def _check_strings(value: Any, documents: frozenset[str], parts: frozenset[str] 
             raise Invalid(f"{_pointer(path)} {message}", errors=[(_pointer(path), message)])
 
 
-def check_text(text: str, pointer: str) -> None:
-    """Check a text outside of a body, such as a parameter.
+def check_text(text: str, part: str, name: str) -> None:
+    """Check a text outside of a body.
+
+    Args:
+        text: the text.
+        part: the part of the request: path or query.
+        name: the name of the parameter.
 
     Raises:
         Invalid: the text contains a control character other than a tab or a line break.
     """
     if (wrong := _NOT_TEXT.search(text)) is not None:
-        message = describe(wrong[0])
+        pointer, message = f"/{part}/{escape(name)}", describe(wrong[0])
         raise Invalid(f"{pointer} {message}", errors=[(pointer, message)])
 
 

@@ -31,7 +31,7 @@ class QueryParameters:
         if not given:
             return
         for name, value in given:
-            check_text(name + value, f"/query/{escape(name)}")
+            check_text(name + value, "query", name)
         errors = []
         for name, count in Counter(name for name, _ in given).items():
             if not self._names:

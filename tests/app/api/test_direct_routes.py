@@ -56,15 +56,15 @@ BAD: dict[str, tuple[tuple[dict[str, str], str | bytes], tuple[int, str, str | N
         ({**JSON, "Content-Encoding": "gzip"}, instances("a")),
         (415, "unsupported_media_type", None),
     ),
-    "no JSON": ((JSON, "instances=1"), (400, "malformed_request", None)),
-    "truncated JSON": ((JSON, '{"instances": [{"text": "a"'), (400, "malformed_request", None)),
+    "no JSON": ((JSON, "instances=1"), (400, "malformed_request", "")),
+    "truncated JSON": ((JSON, '{"instances": [{"text": "a"'), (400, "malformed_request", "")),
     "bytes that are not UTF-8": (
         (JSON, b'{"instances": [{"text": "\xff"}]}'),
-        (400, "malformed_request", None),
+        (400, "malformed_request", ""),
     ),
     "null": ((JSON, "null"), (422, "invalid_request", "")),
     "a list": ((JSON, "[]"), (422, "invalid_request", "")),
-    "deep brackets": ((JSON, "[" * 100_000), (400, "malformed_request", None)),
+    "deep brackets": ((JSON, "[" * 100_000), (400, "malformed_request", "")),
     "a repeated field": (
         (JSON, '{"instances": [{"text": "a", "text": "b"}]}'),
         (422, "invalid_request", "/instances/0/text"),
@@ -95,7 +95,7 @@ BAD: dict[str, tuple[tuple[dict[str, str], str | bytes], tuple[int, str, str | N
     ),
     "a number of 5,000 digits": (
         (JSON, '{"instances": [{"text": "a"}], "top": ' + "9" * 5000 + "}"),
-        (400, "malformed_request", None),
+        (400, "malformed_request", ""),
     ),
     "an unknown field": (
         (JSON, '{"instances": [{"text": "a"}], "tpo": 1}'),
