@@ -186,45 +186,54 @@ def _repeated_field(value: Any) -> Invalid:
 
 def _check_strings(value: Any, documents: frozenset[str], parts: frozenset[str] | None) -> None:
     """Check all strings and all names of fields in a value."""
-    for path, container in _containers([value]):
+    if isinstance(value, str):
+        _refuse(_NOT_TEXT.search(value), None)
+    for path, container in _containers(value):
+        is_document = path is not None and path[0] in documents
         for key, inner in _items(container):
-            name = key if isinstance(key, str) else ""
-            text = inner if isinstance(inner, str) else ""
-            if (wrong := _NOT_TEXT.search(name) or _NOT_TEXT.search(text)) is None:
-                continue
-            _, *keys = _keys((path, key))
-            is_part = len(keys) > 1 and keys[0] in documents and (parts is None or keys[-1] in parts)
-            if is_part and wrong.string is text:
-                wrong = _SURROGATE.search(text)
-            if wrong is not None:
-                message = describe(wrong[0])
-                raise Invalid(f"{pointer(keys)} {message}", errors=[(pointer(keys), message)])
+            if isinstance(key, str):
+                _refuse(_NOT_TEXT.search(key), _below(path, key))
+            if isinstance(inner, str):
+                is_part = is_document and (parts is None or key in parts)
+                _refuse((_SURROGATE if is_part else _NOT_TEXT).search(inner), _below(path, key))
 
 
-_Path: TypeAlias = "tuple[_Path, Any] | None"
-"""The path of the surrounding object or list, and a name or an index; None at the top."""
+def _refuse(wrong: re.Match[str] | None, path: _Path) -> None:
+    if wrong is not None:
+        place, message = pointer(_keys(path)), describe(wrong[0])
+        raise Invalid(f"{place} {message}", errors=[(place, message)])
 
 
-def _containers(value: Any) -> Iterator[tuple[_Path, Any]]:
-    """Yield all objects and lists in a value in their order, each with its path."""
-    pending: list[tuple[_Path, Any]] = [(None, value)]
-    while pending:
-        path, container = pending.pop()
-        yield path, container
-        inner = [((path, key), part) for key, part in _items(container) if isinstance(part, dict | list)]
-        pending += reversed(inner)
+_Path: TypeAlias = "tuple[Any, _Path, Any] | None"
+"""The first name or index of a path, the path without the last one, and the last one; None at the top."""
 
 
-def _items(container: Any) -> Iterator[tuple[Any, Any]]:
-    return iter(container.items() if isinstance(container, dict) else enumerate(container))
+def _below(path: _Path, key: Any) -> _Path:
+    return (key if path is None else path[0], path, key)
 
 
 def _keys(path: _Path) -> list[Any]:
     keys = []
     while path is not None:
-        path, key = path
+        _, path, key = path
         keys.append(key)
     return keys[::-1]
+
+
+def _containers(value: Any) -> Iterator[tuple[_Path, Any]]:
+    """Yield all objects and lists in a value in their order, each with its path, in constant time each."""
+    pending: list[tuple[_Path, Any]] = [(None, value)] if isinstance(value, dict | list) else []
+    while pending:
+        path, container = pending.pop()
+        yield path, container
+        inner = [
+            (_below(path, key), part) for key, part in _items(container) if isinstance(part, dict | list)
+        ]
+        pending += reversed(inner)
+
+
+def _items(container: Any) -> Iterator[tuple[Any, Any]]:
+    return iter(container.items() if isinstance(container, dict) else enumerate(container))
 
 
 def check_text(text: str, part: str, name: str) -> None:

@@ -26,7 +26,7 @@ MAX_VALUES: Final = 50_000
 """Values that are validated at once: those of one document, or those of the body without its documents."""
 
 LARGE_BYTES: Final = 64 * 1024
-"""A larger body is parsed and validated in a thread, so that other requests continue meanwhile."""
+"""A larger body is parsed and validated in a thread, so that other requests continue."""
 
 _PIECE_VALUES: Final = 2_500
 """Values of a list's entries that are usually validated at once."""

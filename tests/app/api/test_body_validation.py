@@ -195,6 +195,17 @@ def test_the_first_repeated_name_is_found_among_many() -> None:
         parse(f"[{', '.join(objects)}]".encode())
 
 
+def test_a_control_character_is_allowed_in_a_document_but_not_in_the_name_of_a_field() -> None:
+    options: dict[str, Any] = {"documents": frozenset({"d"}), "parts": None}
+    assert parse(b'{"d": ["\\u0001"]}', **options) == {"d": ["\x01"]}
+    for text in (b'{"d": [{"\\u0001": "\\u0001"}]}', b'{"d": [{"\\u0001": 1}]}'):
+        with pytest.raises(Invalid, match=r"^/d/0/\x01 contains the control character U\+0001"):
+            parse(text, **options)
+    for text in (b'{"d": "\\u0001"}', b'{"e": ["\\u0001"]}', b'"\\u0001"'):
+        with pytest.raises(Invalid, match=r"contains the control character U\+0001"):
+            parse(text, **options)
+
+
 def test_surrogates_deep_inside_a_body_are_found() -> None:
     with pytest.raises(Invalid, match=r"(/0){900}/1 contains an unpaired surrogate"):
         parse(b"[" * 900 + b'["", "\\ud800"]' + b"]" * 900)
