@@ -60,6 +60,26 @@ from app.training.event_streams import EventStreams
 from app.version import __version__
 from app.webhooks import api as webhooks
 
+_ROUTERS = (
+    datasets.router,
+    training.router,
+    experiments.router,
+    registry.router,
+    predictions.router,
+    open_inference.router,
+    label_studio.router,
+    evaluations.router,
+    batch_predictions.router,
+    routing.router,
+    routing_report.router,
+    routing.decisions,
+    inbound.router,
+    learners.router,
+    keys.router,
+    webhooks.router,
+    health.router,
+)
+
 
 def require_servable(settings: Settings, db: Database) -> None:
     """Check that the service can run with this database and these settings.
@@ -129,7 +149,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         ProxyHeadersMiddleware, trusted_hosts=os.environ.get("FORWARDED_ALLOW_IPS", "127.0.0.1")
     )
     app.add_middleware(CatalogExpiry)
-    app.add_middleware(DirectRoutes, routes=[predictions.DIRECT, routing.DIRECT, routing.DIRECT_PARTS])
+    app.add_middleware(DirectRoutes, routers=_ROUTERS)
     if origins := split(settings.cors_origins):
         app.add_middleware(
             CORSMiddleware,
@@ -146,25 +166,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         access_log=AccessLog(settings),
     )
     problem_handlers.install(app)
-    for router in (
-        datasets.router,
-        training.router,
-        experiments.router,
-        registry.router,
-        predictions.router,
-        open_inference.router,
-        label_studio.router,
-        evaluations.router,
-        batch_predictions.router,
-        routing.router,
-        routing_report.router,
-        routing.decisions,
-        inbound.router,
-        learners.router,
-        keys.router,
-        webhooks.router,
-        health.router,
-    ):
+    for router in _ROUTERS:
         app.include_router(router)
     docs_page.install(app)
     console.install(app)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Annotated, Any, TypeAlias
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -10,14 +11,17 @@ from fastapi.dependencies.utils import get_flat_params
 from fastapi.params import Query
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
+from starlette.datastructures import QueryParams
+from starlette.types import Scope as AsgiScope
 
-from app.api.errors import BY_STATUS, PROBLEM_JSON, Problem
+from app.api.errors import BY_STATUS, MAX_ERRORS, PROBLEM_JSON, Problem
 from app.api.guards import SAFE_METHODS, Scope, authorize, require
-from app.api.json_body import check_text, escape
-from app.api.query_parameters import QueryParameters
-from app.api.request_head import check_media_type, head_of, refuse_encoding
+from app.api.json_body import check_text, pointer
+from app.api.request_head import RequestHead, check_media_type, head_of, refuse_encoding
 from app.api.validation import BodyValidator
+from app.api.validation_errors import describe_unknown
 from app.context import AppContext
+from app.errors import Invalid
 
 
 def _context(request: Request) -> AppContext:
@@ -63,27 +67,36 @@ class StrictJSONRoute(APIRoute):
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         options["response_model_exclude_none"] = True
         super().__init__(path, endpoint, **options)
+        guards = [dependency.dependency for dependency in self.dependencies]
+        self._scopes = [SCOPES[guard] for guard in guards if guard in SCOPES]
+        self._changes_state = not SAFE_METHODS.issuperset(self.methods or ())
+        self._media_types = self._documented_media_types()
+        parameters = get_flat_params(self.dependant)
+        self._parameters = sorted(item.alias for item in parameters if isinstance(item.field_info, Query))
+
+    async def check(self, scope: AsgiScope) -> None:
+        """Check what is the same for all operations: the key, the texts of the URL, and the media type.
+
+        Raises:
+            ServiceError: the request must not reach the endpoint.
+        """
+        head: RequestHead = scope["state"]["head"]
+        # An unauthorized request fails before the service checks its parameters and reads its body.
+        for required in self._scopes:
+            await authorize(scope, head.bearer, required)
+        for name, value in scope["path_params"].items():
+            check_text(str(value), "path", name)  # it can be percent-encoded
+        if query := scope["query_string"]:
+            _check_query(QueryParams(query).multi_items(), self._parameters)
+        if self._changes_state:
+            check_media_type(head, self._media_types)
 
     def get_route_handler(self) -> Handler:
         """Return the function that handles a request."""
         handler = self._json_handler(super().get_route_handler())
-        changes_state = not SAFE_METHODS.issuperset(self.methods or ())
-        media_types = self._media_types()
-
-        parameters = get_flat_params(self.dependant)
-        query = QueryParameters([item.alias for item in parameters if isinstance(item.field_info, Query)])
 
         async def handle(request: Request) -> Response:
-            # An unauthorized request fails before the service checks its parameters and reads its body.
-            for dependency in self.dependencies:
-                guard = dependency.dependency
-                if guard is not None and guard in SCOPES:
-                    await authorize(request.scope, head_of(request).bearer, SCOPES[guard])
-            for name, value in request.path_params.items():
-                check_text(str(value), f"/path/{escape(name)}")  # it can be percent-encoded
-            query.check(request.query_params.multi_items())
-            if changes_state:
-                check_media_type(head_of(request), media_types)
+            await self.check(request.scope)
             return await handler(request)
 
         return handle
@@ -103,10 +116,34 @@ class StrictJSONRoute(APIRoute):
 
         return strict
 
-    def _media_types(self) -> frozenset[str]:
+    def _documented_media_types(self) -> frozenset[str]:
         """Return the documented media types of the body; empty if the operation reads no body."""
         documented = (self.openapi_extra or {}).get("requestBody", {}).get("content", ())
         return frozenset(documented or (["application/json"] if self.body_field is not None else []))
+
+
+def _check_query(given: Sequence[tuple[str, str]], known: Sequence[str]) -> None:
+    """Check the names and the texts of a query, in which unknown parameters would otherwise be ignored.
+
+    Raises:
+        Invalid: a parameter contains a control character, is unknown, or is given more than once.
+    """
+    for name, value in given:
+        check_text(name + value, "query", name)
+    errors = []
+    for name, count in Counter(name for name, _ in given).items():
+        if not known:
+            message = "is unknown; this operation has no query parameters"
+        elif name not in known:
+            message = describe_unknown(name, known, "parameter")
+        elif count > 1:
+            message = f"is given {count} times; give it once"
+        else:
+            continue
+        errors.append((pointer(["query", name]), message))
+    if errors:
+        detail = "; ".join(f"{place}: {message}" for place, message in errors[:3])
+        raise Invalid(detail, errors=errors[:MAX_ERRORS])
 
 
 def resource(tag: str) -> APIRouter:

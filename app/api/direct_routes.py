@@ -1,30 +1,25 @@
 """Calls the endpoints of predictions and messages without the router and the dependencies of FastAPI.
 
 These operations are most of the traffic, and FastAPI's part of a request would take longer than the
-prediction. The same functions are documented FastAPI routes, which serve the rare requests that this module
-does not recognize, such as those with an unusual query.
+prediction.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any, Final
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Annotated, Any, TypeVar
 
-from fastapi import Depends, Request, Response
+from fastapi import APIRouter, Depends, HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
 from starlette.background import BackgroundTask
+from starlette.datastructures import QueryParams
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api import problem_handlers
-from app.api.guards import Scope as KeyScope
-from app.api.guards import authorize
-from app.api.request_head import RequestHead, check_media_type
+from app.api.base_route import StrictJSONRoute
+from app.api.request_head import RequestHead
 from app.context import AppContext
-
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-"""Names of models and routers, as ``app.api.schemas.Name`` documents them."""
 
 
 class DirectRequest:
@@ -100,7 +95,11 @@ def _direct_request(request: Request) -> DirectRequest:
 
 
 Direct = Annotated[DirectRequest, Depends(_direct_request)]
-"""The request, for an endpoint that is a direct route and a FastAPI route."""
+"""The request, for an endpoint that reads its body itself."""
+
+
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Awaitable[Response]])
+"""An endpoint of a direct route."""
 
 
 class JsonResponse(Response):
@@ -124,68 +123,84 @@ class JsonResponse(Response):
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class DirectRoute:
-    """An endpoint of ``POST /v1/<collection>/<name>/<action>``.
+class DirectRoute(StrictJSONRoute):
+    """A route that calls its endpoint itself. FastAPI only documents the operation.
 
-    Attributes:
-        collection: the second part of the path.
-        action: the last part of the path.
-        unique_id: id of the operation in logs, metrics and the OpenAPI document.
-        required: the scope that a key must have.
-        media_types: media types of the body.
-        endpoint: handles a request, given the name in the path and the arguments of its query.
-        queries: the arguments of each query that FastAPI need not parse.
+    The endpoint takes a ``DirectRequest``, parameters of the path and parameters of the query. The method is
+    POST.
     """
 
-    collection: str
-    action: str
-    unique_id: str
-    required: KeyScope
-    media_types: frozenset[str]
-    endpoint: Callable[..., Awaitable[Response]]
-    queries: Mapping[bytes, Mapping[str, Any]] = field(default_factory=lambda: {b"": {}})
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        super().__init__(path, endpoint, **options)
+        self._path_fields = [(field.name, field) for field in self.dependant.path_params]
+        self._query_fields = [(field.alias, field) for field in self.dependant.query_params]
 
-
-class DirectRoutes:
-    """Middleware that calls the endpoints of direct routes, and passes on all other requests.
-
-    It is one of the innermost middleware, so that the checks of all requests apply to direct routes too.
-
-    Args:
-        app: the wrapped application.
-        routes: the direct routes.
-    """
-
-    def __init__(self, app: ASGIApp, routes: Sequence[DirectRoute]) -> None:
-        self._app = app
-        self._routes = {(route.collection, route.action): route for route in routes}
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Process one request."""
-        route, name = self._match(scope)
-        if route is None or (arguments := route.queries.get(scope["query_string"])) is None:
-            await self._app(scope, receive, send)
-            return
-        scope["route"] = route
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Process one request whose path is that of the route."""
         try:
-            request = DirectRequest(scope, receive)
-            await authorize(request.scope, request.head.bearer, route.required)
-            check_media_type(request.head, route.media_types)
-            response = await route.endpoint(request, name, **arguments)
+            if scope["method"] != "POST":
+                raise HTTPException(405)
+            await self.check(scope)
+            response = await self.endpoint(DirectRequest(scope, receive), **self._arguments(scope))
         except Exception as error:  # noqa: BLE001 - raised again if it is unexpected
             response = await problem_handlers.respond(Request(scope, receive), error)
         await response(scope, receive, send)
 
-    def _match(self, scope: Scope) -> tuple[DirectRoute | None, str]:
-        """Return the route of a request and the name in its path; None if FastAPI must handle it."""
-        if scope["type"] != "http" or scope["method"] != "POST":
-            return None, ""
-        parts = scope["path"].split("/")
-        if len(parts) != 5 or parts[0] or parts[1] != "v1":
-            return None, ""
-        _, _, collection, name, action = parts
-        route = self._routes.get((collection, action))
-        if route is None or _NAME.fullmatch(name) is None:
-            return None, ""
-        return route, name
+    def _arguments(self, scope: Scope) -> dict[str, Any]:
+        """Return the validated parameters of the path and the query.
+
+        Raises:
+            RequestValidationError: a parameter is invalid.
+        """
+        arguments: dict[str, Any] = {}
+        errors: list[Any] = []
+        for name, field in self._path_fields:
+            arguments[name], wrong = field.validate(scope["path_params"][name], loc=("path", name))
+            errors += wrong
+        if query := scope["query_string"]:
+            given = QueryParams(query)
+            for name, field in self._query_fields:
+                if name in given:
+                    arguments[field.name], wrong = field.validate(given[name], loc=("query", name))
+                    errors += wrong
+        if errors:
+            raise RequestValidationError(errors)
+        return arguments
+
+
+def direct_post(router: APIRouter, path: str, **options: Any) -> Callable[[Endpoint], Endpoint]:
+    """Register a function as the direct route of a path; otherwise as ``router.post`` does."""
+
+    def register(endpoint: Endpoint) -> Endpoint:
+        router.add_api_route(path, endpoint, methods=["POST"], route_class_override=DirectRoute, **options)
+        return endpoint
+
+    return register
+
+
+class DirectRoutes:
+    """Middleware that passes requests to the direct routes without the router of FastAPI.
+
+    It is one of the innermost middleware, so that the checks of all requests apply to direct routes too.
+
+    Args:
+        app: the wrapped application, which handles all other requests.
+        routers: the routers that can contain direct routes.
+    """
+
+    def __init__(self, app: ASGIApp, routers: Iterable[APIRouter]) -> None:
+        self._app = app
+        self._routes = [
+            route for router in routers for route in router.routes if isinstance(route, DirectRoute)
+        ]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Process one request."""
+        if scope["type"] == "http" and scope["method"] == "POST":
+            path = scope["path"]
+            for route in self._routes:
+                if (match := route.path_regex.match(path)) is not None:
+                    scope["route"], scope["path_params"] = route, match.groupdict()
+                    await route.handle(scope, receive, send)
+                    return
+        await self._app(scope, receive, send)

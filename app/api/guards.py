@@ -99,7 +99,7 @@ async def authorize(scope: AsgiScope, secret: str | None, required: Scope) -> No
         Unauthorized: the key is missing, unknown or expired.
         Forbidden: the key lacks the scope.
         TooMany: the key exceeds a rate limit.
-        NotReady: nobody knows whether the key is valid, because the database is unavailable.
+        NotReady: the service cannot check the key, because the database is unavailable.
     """
     state: dict[str, Any] = scope["state"]
     if state.get("authorized_scope") == required:

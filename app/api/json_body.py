@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from json.scanner import py_make_scanner  # type: ignore[attr-defined]
-from typing import Any, Final
-
-from pydantic_core import from_json
+from typing import Any, Final, TypeAlias
 
 from app.errors import BadRequest, Invalid, TooLarge
 
@@ -21,10 +19,6 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _MAYBE_NOT_TEXT = re.compile(rb"\\(?:u(?:[dD][89a-fA-F]|00(?:[01]|7[fF]))|[bf])")
 """Matches every JSON text in which ``_NOT_TEXT`` matches a string: JSON escapes these characters, except
 U+007F."""
-
-_CONTAINERS = {dict, list}
-
-_NAME_END = re.compile(rb'"[ \t\n\r]*:')
 
 _ESCAPE = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a pair of surrogates
@@ -41,8 +35,10 @@ MAX_CONTAINERS: Final = 200_000
 MAX_FIELDS: Final = 100_000
 """Fields of one object."""
 
+_Fields: TypeAlias = list[tuple[str, Any]]
+
 _FAST_VALUES: Final = 100_000
-"""Values that decoders which hold the interpreter read at once."""
+"""Values that the decoder may read while it holds the interpreter; at most as many as the limits above."""
 
 
 def parse(
@@ -72,43 +68,18 @@ def parse(
     {'a': [1, {'b': 2}]}
     >>> parse(b'{"a": [{"b": 1, "b": 2}]}')
     Traceback (most recent call last):
-    app.api.errors.Invalid: /a/0/b occurs twice
+    app.errors.Invalid: /a/0/b occurs twice
     """
-    may_not_be_text = b"\x7f" in body or _MAYBE_NOT_TEXT.search(body) is not None
-    few_values = min(_FAST_VALUES, MAX_CONTAINERS, MAX_FIELDS)
-    n_values = len(body)  # or fewer
-    if n_values > few_values:
-        n_values = body.count(b",") + body.count(b"[") + body.count(b"{")
-    if n_values <= few_values and not may_not_be_text:
-        value, is_certain = _parse_fast(body)
-        if is_certain:
-            return value
-    repeated: list[tuple[dict[str, Any], str]] = []
-    n_containers = 0
-
-    def count_container() -> None:
-        nonlocal n_containers
-        n_containers += 1
-        if n_containers > MAX_CONTAINERS:
-            message = f"has more than {MAX_CONTAINERS:,} objects and lists; send a smaller body"
-            raise TooLarge(f"the body {message}", errors=[("", message)])
-
-    def fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        count_container()
-        if len(pairs) > MAX_FIELDS:
-            message = f"has an object with more than {MAX_FIELDS:,} fields; send a smaller body"
-            raise TooLarge(f"the body {message}", errors=[("", message)])
-        given = dict(pairs)
-        if len(given) < len(pairs) and not repeated:
-            names = Counter(name for name, _ in pairs)
-            repeated.append((given, names.most_common(1)[0][0]))
-        return given
-
     try:
         text = body.decode("utf-8-sig")
         if replace_surrogates:
             text = _ESCAPE.sub(lambda match: "\\ufffd" if match["unpaired"] else match[0], text)
-        value = _decoder(n_values, fields, count_container).decode(text)
+        is_small = _max_values(body) <= _FAST_VALUES
+        try:
+            value = (_DECODER if is_small else _PatientDecoder(_unique_fields)).decode(text)
+        except _RepeatedFieldError:
+            value = (_MARKING_DECODER if is_small else _PatientDecoder(_mark_repeated_field)).decode(text)
+            raise _repeated_field(value) from None
     except json.JSONDecodeError as error:
         raise _malformed(f"{error.msg} at line {error.lineno}, column {error.colno}") from error
     except UnicodeDecodeError as error:
@@ -117,83 +88,168 @@ def parse(
         raise _malformed("it is nested too deeply") from error
     except ValueError as error:  # a number of thousands of digits
         raise _malformed(str(error)) from error
-    for object_, name in repeated:
-        place = next(_pointer([*path, name]) for path, part, is_name in _walk(value) if part is object_)
-        raise Invalid(f"{place} occurs twice", errors=[(place, "occurs twice")])
-    if may_not_be_text:
+    if b"\x7f" in body or _MAYBE_NOT_TEXT.search(body) is not None:
         _check_strings(value, documents, parts)
     return value
 
 
-def _parse_fast(body: bytes) -> tuple[Any, bool]:
-    """Parse a JSON text without a call for each object.
+def _max_values(body: bytes) -> int:
+    """Return how many values a JSON text has, or more: commas and brackets can also be parts of strings."""
+    n_bytes = len(body)
+    if n_bytes <= _FAST_VALUES:
+        return n_bytes
+    return 1 + body.count(b",") + body.count(b"[") + body.count(b"{")
 
-    Returns:
-        The value, and whether no object contains a field twice. If not, the text can still be correct.
+
+class _RepeatedFieldError(Exception):
+    """An object contains a field twice."""
+
+
+class _RepeatingObject(dict[str, Any]):
+    """An object that contains a field twice.
+
+    Attributes:
+        field: the name of the field.
     """
-    try:
-        value = from_json(body)
-    except ValueError:
-        return None, False  # the other parser describes the error
-    # A name ends with a quotation mark before a colon, and so can parts of strings. If there are no more such
-    # places than names in the value, then no name has replaced an equal one.
-    return value, len(_NAME_END.findall(body)) == _count_names(value)
+
+    field: str
 
 
-def _count_names(value: Any) -> int:
-    """Return the number of fields of all objects in a value."""
-    count = 0
-    parts = [value] if type(value) in _CONTAINERS else []
-    for part in parts:
-        if isinstance(part, dict):
-            count += len(part)
-        inner = part.values() if isinstance(part, dict) else part
-        parts += [each for each in inner if type(each) in _CONTAINERS]
-    return count
+def _unique_fields(pairs: _Fields) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise _RepeatedFieldError
+    return fields
 
 
-def _decoder(
-    n_values: int, fields: Callable[[list[tuple[str, Any]]], Any], count_container: Callable[[], None]
-) -> json.JSONDecoder:
-    """Return a decoder that lets other threads run at least every hundred milliseconds.
+def _mark_repeated_field(pairs: _Fields) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) == len(pairs):
+        return fields
+    marked = _RepeatingObject(fields)
+    marked.field = Counter(name for name, _ in pairs).most_common(1)[0][0]
+    return marked
 
-    The decoder in C holds the interpreter until it returns. For a body with many values, this function
-    returns the decoder in Python, which is ten times as slow.
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique_fields)
+_MARKING_DECODER: Final = json.JSONDecoder(object_pairs_hook=_mark_repeated_field)
+
+
+class _PatientDecoder(json.JSONDecoder):
+    """Decodes a text with many values, and lets other threads run in between.
+
+    The library's decoder in C holds the interpreter until it returns. This one, in Python, is ten times as
+    slow. It also counts objects, lists and fields.
+
+    Args:
+        create_object: creates an object from its fields.
     """
-    decoder: Any = json.JSONDecoder(object_pairs_hook=fields)
-    if n_values > _FAST_VALUES:
-        parse_array = decoder.parse_array
 
-        def parse_list(*arguments: Any) -> Any:
-            count_container()
-            return parse_array(*arguments)
+    def __init__(self, create_object: Callable[[_Fields], dict[str, Any]]) -> None:
+        super().__init__(object_pairs_hook=self._object)
+        self._create_object = create_object
+        self._n_containers = 0
+        decoder: Any = self  # has attributes without documentation
+        self._parse_list = decoder.parse_array
+        decoder.parse_array = self._list
+        decoder.scan_once = py_make_scanner(self)
 
-        decoder.parse_array = parse_list
-        decoder.scan_once = py_make_scanner(decoder)
-    return decoder  # type: ignore[no-any-return]
+    def _object(self, pairs: _Fields) -> dict[str, Any]:
+        self._count_container()
+        if len(pairs) > MAX_FIELDS:
+            raise _too_many(f"has an object with more than {MAX_FIELDS:,} fields")
+        return self._create_object(pairs)
+
+    def _list(self, *arguments: Any) -> Any:
+        self._count_container()
+        return self._parse_list(*arguments)
+
+    def _count_container(self) -> None:
+        self._n_containers += 1
+        if self._n_containers > MAX_CONTAINERS:
+            raise _too_many(f"has more than {MAX_CONTAINERS:,} objects and lists")
+
+
+def _too_many(reason: str) -> TooLarge:
+    message = f"{reason}; send a smaller body"
+    return TooLarge(f"the body {message}", errors=[("", message)])
+
+
+def _repeated_field(value: Any) -> Invalid:
+    """Return the error for a value with an object that contains a field twice."""
+    path, repeating = next(
+        (path, container) for path, container in _containers(value) if isinstance(container, _RepeatingObject)
+    )
+    place = pointer([*_keys(path), repeating.field])
+    return Invalid(f"{place} occurs twice", errors=[(place, "occurs twice")])
 
 
 def _check_strings(value: Any, documents: frozenset[str], parts: frozenset[str] | None) -> None:
-    for path, part, is_name in _walk(value):
-        if not isinstance(part, str) or (wrong := _NOT_TEXT.search(part)) is None:
-            continue
-        is_inside = not is_name and len(path) > 1 and path[0] in documents
-        if is_inside and (parts is None or path[-1] in parts):
-            wrong = _SURROGATE.search(part)
-        if wrong is not None:
-            message = describe(wrong[0])
-            raise Invalid(f"{_pointer(path)} {message}", errors=[(_pointer(path), message)])
+    """Check all strings and all names of fields in a value."""
+    if isinstance(value, str):
+        _refuse(_NOT_TEXT.search(value), None)
+    for path, container in _containers(value):
+        is_document = path is not None and path[0] in documents
+        for key, inner in _items(container):
+            if isinstance(key, str):
+                _refuse(_NOT_TEXT.search(key), _below(path, key))
+            if isinstance(inner, str):
+                is_part = is_document and (parts is None or key in parts)
+                _refuse((_SURROGATE if is_part else _NOT_TEXT).search(inner), _below(path, key))
 
 
-def check_text(text: str, pointer: str) -> None:
-    """Check a text outside of a body, such as a parameter.
+def _refuse(wrong: re.Match[str] | None, path: _Path) -> None:
+    if wrong is not None:
+        place, message = pointer(_keys(path)), describe(wrong[0])
+        raise Invalid(f"{place} {message}", errors=[(place, message)])
+
+
+_Path: TypeAlias = "tuple[Any, _Path, Any] | None"
+"""The first name or index of a path, the path without the last one, and the last one; None at the top."""
+
+
+def _below(path: _Path, key: Any) -> _Path:
+    return (key if path is None else path[0], path, key)
+
+
+def _keys(path: _Path) -> list[Any]:
+    keys = []
+    while path is not None:
+        _, path, key = path
+        keys.append(key)
+    return keys[::-1]
+
+
+def _containers(value: Any) -> Iterator[tuple[_Path, Any]]:
+    """Yield all objects and lists in a value in their order, each with its path, in constant time each."""
+    pending: list[tuple[_Path, Any]] = [(None, value)] if isinstance(value, dict | list) else []
+    while pending:
+        path, container = pending.pop()
+        yield path, container
+        inner = [
+            (_below(path, key), part) for key, part in _items(container) if isinstance(part, dict | list)
+        ]
+        pending += reversed(inner)
+
+
+def _items(container: Any) -> Iterator[tuple[Any, Any]]:
+    return iter(container.items() if isinstance(container, dict) else enumerate(container))
+
+
+def check_text(text: str, part: str, name: str) -> None:
+    """Check a text outside of a body.
+
+    Args:
+        text: the text.
+        part: the part of the request: path or query.
+        name: the name of the parameter.
 
     Raises:
         Invalid: the text contains a control character other than a tab or a line break.
     """
     if (wrong := _NOT_TEXT.search(text)) is not None:
-        message = describe(wrong[0])
-        raise Invalid(f"{pointer} {message}", errors=[(pointer, message)])
+        place, message = pointer([part, name]), describe(wrong[0])
+        raise Invalid(f"{place} {message}", errors=[(place, message)])
 
 
 def describe(character: str) -> str:
@@ -207,45 +263,14 @@ def describe(character: str) -> str:
     return f"contains the control character U+{ord(character):04X}"
 
 
-def escape(part: Any) -> str:
-    """Escape a name or an index for a JSON pointer."""
-    return str(part).replace("~", "~0").replace("/", "~1")
+def pointer(path: Iterable[Any]) -> str:
+    """Return the JSON pointer of a path of names and indices.
 
-
-def _pointer(path: Sequence[Any]) -> str:
-    return "".join(f"/{escape(part)}" for part in path)
+    >>> pointer(["a/b", 0])
+    '/a~1b/0'
+    """
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
 
 
 def _malformed(reason: str) -> BadRequest:
     return BadRequest(f"the body is not JSON: {reason}", errors=[("", reason)])
-
-
-def _walk(value: Any) -> Iterator[tuple[Sequence[Any], Any, bool]]:
-    """Yield every value and every field name inside a value, in constant time each.
-
-    Yields:
-        The path, valid only until the next step; the value or name; and whether it is a name.
-    """
-    path: list[Any] = []
-    yield path, value, False
-    waiting = [_items(value)]
-    while waiting:
-        for key, inner in waiting[-1]:
-            path.append(key)
-            if isinstance(key, str):
-                yield path, key, True
-            yield path, inner, False
-            if isinstance(inner, dict | list):
-                waiting.append(_items(inner))
-                break
-            path.pop()
-        else:
-            waiting.pop()
-            if path:
-                path.pop()
-
-
-def _items(value: Any) -> Iterator[tuple[Any, Any]]:
-    if isinstance(value, dict):
-        return iter(value.items())
-    return iter(enumerate(value)) if isinstance(value, list) else iter(())

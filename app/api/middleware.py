@@ -85,27 +85,27 @@ class BodyBudget:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._taken = 0
+        self._reserved = 0
 
-    def take(self, size: int) -> None:
+    def reserve(self, size: int) -> None:
         """Count bytes that have arrived.
 
         Raises:
             HTTPException: the process holds too many. FastAPI passes on only this exception while it reads a
                 body.
         """
-        if size and self._taken + size > self._limit:
+        if size and self._reserved + size > self._limit:
             raise HTTPException(
                 503,
-                f"this process holds {self._taken:,} bytes of request bodies, and the limit is "
+                f"this process holds {self._reserved:,} bytes of request bodies, and the limit is "
                 f"{self._limit:,}; try again",
                 headers={"Retry-After": "2", "Connection": "close"},
             )
-        self._taken += size
+        self._reserved += size
 
     def release(self, size: int) -> None:
         """Release bytes when their request has ended."""
-        self._taken -= size
+        self._reserved -= size
 
 
 def body_budget(settings: Settings) -> BodyBudget:
@@ -170,7 +170,7 @@ class RequestMiddleware:
                 and (more := received - UNCOUNTED_BYTES - counted) > 0
                 and _STREAMED.fullmatch(path) is None
             ):
-                self._budget.take(more)
+                self._budget.reserve(more)
                 counted += more
             return message
 
@@ -219,7 +219,7 @@ class RequestMiddleware:
         if head.n_hosts != 1 and scope["http_version"] == "1.1":
             return BadRequest("the request must have exactly one Host header")
         error = self._web_pages.reason_to_refuse(scope["method"], head)
-        if error is not None and await _is_open(scope):
+        if error is not None and await _allows_anonymous(scope):
             return error
         return _too_large(limit) if head.content_length > limit else None
 
@@ -266,7 +266,7 @@ def _with_defaults(headers: Iterable[_Header], default: Mapping[bytes, _Header])
     return completed
 
 
-async def _is_open(scope: Scope) -> bool:
+async def _allows_anonymous(scope: Scope) -> bool:
     """Whether the service accepts anonymous requests. A process that was open stays open without database."""
     authenticator: Authenticator = scope["app"].state.authenticator
     try:

@@ -18,9 +18,9 @@ from fastapi.routing import iter_route_contexts
 from pydantic import BaseModel
 
 from app.api.base_route import SCOPES
-from app.api.error_places import header_name
 from app.api.errors import BY_STATUS
 from app.api.schema_examples import add_examples
+from app.api.validation_errors import header_name
 from app.version import __version__
 
 _DESCRIPTION = """\

@@ -15,9 +15,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import compile_path
 
-from app.api.error_places import pointer
 from app.api.errors import BY_STATUS, MAX_ERRORS, Problem, make_problem, problem_of
 from app.api.protocol_errors import error_response
+from app.api.validation_errors import pointer
 from app.db.deadlocks import is_deadlock
 from app.db.failures import (
     DatabaseDamagedError,

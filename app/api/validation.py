@@ -17,7 +17,7 @@ from typing_extensions import TypeAliasType
 
 from app.api.errors import MAX_ERRORS
 from app.api.json_body import parse
-from app.api.validation_messages import ValidationMessages
+from app.api.validation_errors import ErrorMessages
 from app.errors import TooLarge
 from app.settings import MIB, Settings
 from app.threads import REQUESTS
@@ -26,7 +26,7 @@ MAX_VALUES: Final = 50_000
 """Values that are validated at once: those of one document, or those of the body without its documents."""
 
 LARGE_BYTES: Final = 64 * 1024
-"""A larger body is parsed and validated in a thread, so that other requests continue meanwhile."""
+"""A larger body is parsed and validated in a thread, so that other requests continue."""
 
 _PIECE_VALUES: Final = 2_500
 """Values of a list's entries that are usually validated at once."""
@@ -55,7 +55,7 @@ class BodyValidator:
 
     def __init__(self, body_type: Any) -> None:
         self._adapter = TypeAdapter[Any](body_type)
-        self._messages = ValidationMessages(self._adapter)
+        self._messages = ErrorMessages(self._adapter)
         self._max_items: Mapping[str, Callable[[Settings], int]] = getattr(body_type, "max_items", {})
         self._documents: frozenset[str] = getattr(body_type, "documents", frozenset())
         names = getattr(body_type, "large_fields", ())
@@ -84,7 +84,9 @@ class BodyValidator:
         """Parse and validate a body in this thread; see ``read``."""
         given = parse(body, documents=self._documents)
         self._check_lengths(given, settings)
-        at_once = len(body) <= LARGE_BYTES or (len(body) <= _AT_ONCE_BYTES and _has_few_values(given))
+        at_once = len(body) <= LARGE_BYTES or (
+            len(body) <= _AT_ONCE_BYTES and _count(given, _PIECE_VALUES) <= _PIECE_VALUES
+        )
         return self.validate(given, body if at_once else None)
 
     def validate_large(self, given: Any, settings: Settings) -> Any:
@@ -121,10 +123,10 @@ class BodyValidator:
             if isinstance(given, dict) and isinstance(given.get(name), list | dict)
         }
         if not large:
-            _count(given, "")
+            _check_count(given, "")
             return self._validate_at_once(given, None)
         rest = {**given, **dict.fromkeys(large, None)}
-        _count(rest, "")
+        _check_count(rest, "")
         errors = _conversions(
             self._adapter, {**rest, **{name: type(entries)() for name, entries in large.items()}}
         )
@@ -190,7 +192,7 @@ def _pieces(name: str, entries: _Entries) -> Iterator[tuple[int, _Entries]]:
     first = n_values = 0
     keys: Any = [*entries] if isinstance(entries, dict) else range(len(entries))
     for i, key in enumerate(keys, start=1):
-        n_values += 1 + _count(entries[key], f"/{name}/{key}")
+        n_values += 1 + _check_count(entries[key], f"/{name}/{key}")
         if n_values >= _PIECE_VALUES or i == len(keys):
             piece: Any = (
                 {key: entries[key] for key in keys[first:i]}
@@ -201,34 +203,28 @@ def _pieces(name: str, entries: _Entries) -> Iterator[tuple[int, _Entries]]:
             first, n_values = i, 0
 
 
-def _count(value: Any, pointer: str) -> int:
+def _check_count(value: Any, pointer: str) -> int:
     """Return the number of values inside a value.
 
     Raises:
         TooLarge: there are more than ``MAX_VALUES``.
     """
-    count = 0
-    pending = [value]
-    while pending:
-        container = pending.pop()
-        if isinstance(container, dict | list):
-            count += len(container)
-            if count > MAX_VALUES:
-                message = f"has more than {MAX_VALUES:,} values; send a smaller body"
-                raise TooLarge(f"{pointer or 'the body'} {message}", errors=[(pointer, message)])
-            pending += container.values() if isinstance(container, dict) else container
+    if (count := _count(value, MAX_VALUES)) > MAX_VALUES:
+        message = f"has more than {MAX_VALUES:,} values; send a smaller body"
+        raise TooLarge(f"{pointer or 'the body'} {message}", errors=[(pointer, message)])
     return count
 
 
-def _has_few_values(value: Any) -> bool:
-    count = 1
+def _count(value: Any, limit: int) -> int:
+    """Return the number of values inside a value; a number above the limit if there are more."""
+    count = 0
     pending = [value]
-    while pending and count <= _PIECE_VALUES:
+    while pending and count <= limit:
         container = pending.pop()
         if isinstance(container, dict | list):
             count += len(container)
             pending += container.values() if isinstance(container, dict) else container
-    return count <= _PIECE_VALUES
+    return count
 
 
 def _validate(adapter: TypeAdapter[Any], value: Any, body: bytes | None) -> tuple[Any, list[dict[str, Any]]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated
 
 from fastapi import Query, Response
 
@@ -17,7 +17,7 @@ from app.api.base_route import (
     response_headers,
     responses,
 )
-from app.api.direct_routes import Direct, DirectRequest, DirectRoute, JsonResponse
+from app.api.direct_routes import Direct, DirectRequest, JsonResponse, direct_post
 from app.api.etags import IfMatch
 from app.api.json_body import parse
 from app.api.paging import PageQuery
@@ -63,11 +63,6 @@ Explain = Annotated[
         "Default: the setting of the router."
     ),
 ]
-_QUERIES: Mapping[bytes, Mapping[str, Any]] = {
-    b"": {},
-    b"explain=true": {"explain": True},
-    b"explain=false": {"explain": False},
-}
 
 
 @router.put(
@@ -139,7 +134,8 @@ def delete(ctx: Context, name: RouterName) -> None:
     service.delete(ctx.db, name)
 
 
-@router.post(
+@direct_post(
+    router,
     "/routers/{name}/messages",
     dependencies=[PredictScope],
     responses=responses(404, 409),
@@ -164,7 +160,8 @@ async def route_message(request: Direct, name: RouterName, explain: Explain = No
     return await _route(request, name, lambda: read_raw(body, truncated), original, explain)
 
 
-@router.post(
+@direct_post(
+    router,
     "/routers/{name}/message-parts",
     dependencies=[PredictScope],
     responses=responses(404, 409),
@@ -196,26 +193,6 @@ async def _route(
     n_bytes = len(original.content)
     decision = await message_router.route(name, read, n_bytes=n_bytes, explain=explain, original=original)
     return JsonResponse(decision)
-
-
-DIRECT = DirectRoute(
-    "routers",
-    "messages",
-    "routers_route_message",
-    "predict",
-    frozenset(_RAW_MEDIA_TYPES),
-    route_message,
-    _QUERIES,
-)
-DIRECT_PARTS = DirectRoute(
-    "routers",
-    "message-parts",
-    "routers_route_message_parts",
-    "predict",
-    frozenset({"application/json"}),
-    route_message_parts,
-    _QUERIES,
-)
 
 
 @router.get(

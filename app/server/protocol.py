@@ -29,7 +29,6 @@ from app.api.request_head import MAX_HEADER_BYTES
 from app.errors import BadRequest, NotReady, ServiceError
 from app.ids import new_id
 from app.server.collected_writes import CollectingTransport, WriteCollector
-from app.server.response_cycle import ResponseCycle
 from app.settings import Settings
 
 log = structlog.get_logger()
@@ -171,8 +170,6 @@ class HttpProtocol(HttpToolsProtocol):
         if self.parser.should_upgrade() and any(name in _BODY_HEADERS for name, _ in self.headers):
             raise _SkippedBodyError
         super().on_headers_complete()
-        # Its task, which has not begun, sends with this class.
-        self.cycle.__class__ = ResponseCycle
         self.headers = []  # of trailers, which are ignored; the request keeps its own list
         self._unparsed = 0
         self._limits.waiting.pop(self, None)

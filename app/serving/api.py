@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import Response
 
 from app.api.base_route import PredictScope, json_body, resource, responses
-from app.api.direct_routes import Direct, DirectRoute, JsonResponse
+from app.api.direct_routes import Direct, JsonResponse, direct_post
 from app.api.request_head import refuse_encoding
 from app.api.schemas import ModelName
 from app.api.validation import LARGE_BYTES, BodyValidator, missing_body
@@ -18,7 +18,8 @@ router = resource("models")
 _BODY = BodyValidator(PredictRequest)
 
 
-@router.post(
+@direct_post(
+    router,
     "/models/{name}/predict",
     dependencies=[PredictScope],
     response_model=PredictResponse,
@@ -45,8 +46,3 @@ async def predict(request: Direct, name: ModelName) -> Response:
     return JsonResponse(
         await prediction.predict(state.catalog, state.loaded, name, body, settings, n_bytes=n_bytes)
     )
-
-
-DIRECT = DirectRoute(
-    "models", "predict", "models_predict", "predict", frozenset({"application/json"}), predict
-)

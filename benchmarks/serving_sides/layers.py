@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Response
 from starlette.types import Message, Receive, Scope, Send
 
-from app.api.direct_routes import DirectRequest, DirectRoute
+from app.api.direct_routes import DirectRequest
 from app.api.request_head import RequestHead
 from app.api.structs import to_json
 from app.api.validation import BodyValidator
@@ -54,6 +54,8 @@ REPETITIONS = 3
 
 Arguments: TypeAlias = tuple[Scope, Receive, Send]
 """Arguments of an ASGI application."""
+
+Endpoint: TypeAlias = Callable[..., Awaitable[Response]]
 
 Argument = TypeVar("Argument")
 
@@ -168,7 +170,7 @@ async def _calls(targets: Mapping[str, Target]) -> dict[str, float]:
     app = create_app(Settings())
     result = {}
     async with app.router.lifespan_context(app):
-        for name, route in (("predict", predictions.DIRECT), ("message", routing.DIRECT)):
+        for name, endpoint in (("predict", predictions.predict), ("message", routing.route_message)):
             target = targets[name]
             contents = _numbered(read_bodies(target.bodies))
 
@@ -180,10 +182,10 @@ async def _calls(targets: Mapping[str, Target]) -> dict[str, float]:
                 return scope, receive, send
 
             async def call_endpoint(
-                arguments: Arguments, route: DirectRoute = route, resource: str = resource
+                arguments: Arguments, endpoint: Endpoint = endpoint, resource: str = resource
             ) -> None:
                 scope, receive, send = arguments
-                response = await route.endpoint(DirectRequest(scope, receive), resource)
+                response = await endpoint(DirectRequest(scope, receive), resource)
                 await response(scope, receive, send)
 
             result[name] = await _time_calls(prepare, lambda arguments: app(*arguments))

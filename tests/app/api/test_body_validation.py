@@ -11,10 +11,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.api import json_body
-from app.api.error_places import pointer
 from app.api.errors import MAX_ERRORS
 from app.api.json_body import parse
 from app.api.validation import MAX_VALUES, BodyValidator
+from app.api.validation_errors import pointer
 from app.datasets.schemas import DatasetCreate
 from app.errors import BadRequest, Invalid, ServiceError, TooLarge
 from app.routing.schemas import RouterPut
@@ -119,6 +119,7 @@ def test_thousands_of_errors_of_one_value_are_not_described() -> None:
         '{"a": {"b": 1}, "c": {"b": "\\": "}}',
         '{"a": {"a": [{"a": 1}, {"a": 2}]}}',
         '{"": 1, "": 2}',
+        '{"a": {"b": 1, "b": 2}, "a": 3}',
         "[1e999, -1e999, 1e-999, 0.1, 123456789.123456789, -0, -0.0, 9007199254740993]",
         f"[{'1' * 100}, 1{'0' * 400}.0]",
         '\ufeff{"a": 1}',
@@ -133,7 +134,7 @@ def test_thousands_of_errors_of_one_value_are_not_described() -> None:
         "[" * 300 + "]" * 300,
     ],
 )
-def test_all_decoders_agree(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_decoders_agree(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def outcome() -> object:
         try:
             return repr(parse(text.encode()))
@@ -141,10 +142,13 @@ def test_all_decoders_agree(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
             return type(error), error.detail, error.errors
 
     fast = outcome()
-    monkeypatch.setattr(json_body, "_parse_fast", lambda _body: (None, False))
-    assert outcome() == fast
     monkeypatch.setattr(json_body, "_FAST_VALUES", -1)
     assert outcome() == fast
+
+
+def test_a_repeated_field_that_hides_another_one_is_named() -> None:
+    with pytest.raises(Invalid, match=r"^/a occurs twice"):
+        parse(b'{"a": {"b": 1, "b": 2}, "a": 3}')
 
 
 _PARTS = ['"a"', '"b"', '"\\u0061"', '"a:"', '"\\":"', *":,{}[]1", " :", " ", "-0", "NaN"]
@@ -152,19 +156,19 @@ _PARTS = ['"a"', '"b"', '"\\u0061"', '"a:"', '"\\":"', *":,{}[]1", " :", " ", "-
 
 @given(st.lists(st.sampled_from(_PARTS), max_size=12).map("".join))
 @example('{"a":1,"a" :1}')
-def test_the_fast_decoder_never_accepts_what_is_ambiguous(text: str) -> None:
-    value, is_certain = json_body._parse_fast(text.encode())
-    if is_certain:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(json_body, "_parse_fast", lambda _body: (None, False))
-            assert repr(parse(text.encode())) == repr(value)
-
-
-def test_the_fast_decoder_reads_ordinary_bodies(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_body, "_decoder", None)
-    body = {"instances": [{"text": 'He said: "no", \n\t and left 🦔'}, {"features": {"a": 1.5}}], "top": 5}
-    for indent in (None, 2):
-        assert parse(json.dumps(body, ensure_ascii=False, indent=indent).encode()) == body
+def test_no_object_with_a_repeated_field_is_accepted(text: str) -> None:
+    pairs: list[list[tuple[str, Any]]] = []
+    try:
+        json.loads(text, object_pairs_hook=pairs.append)
+    except ValueError:
+        with pytest.raises(BadRequest):
+            parse(text.encode())
+        return
+    if any(len({name for name, _ in own}) < len(own) for own in pairs):
+        with pytest.raises(Invalid, match="occurs twice"):
+            parse(text.encode())
+    else:
+        assert repr(parse(text.encode())) == repr(json.loads(text))
 
 
 def test_too_many_objects_and_lists_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,6 +181,7 @@ def test_too_many_objects_and_lists_are_rejected(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_object_with_too_many_fields_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_body, "_FAST_VALUES", 10)
     monkeypatch.setattr(json_body, "MAX_FIELDS", 100)
     parse(json.dumps({f"f{i}": 1 for i in range(100)}).encode())
     with pytest.raises(TooLarge, match="more than 100 fields"):
@@ -188,6 +193,17 @@ def test_the_first_repeated_name_is_found_among_many() -> None:
     objects = ['{"a": 1}'] * 20_000 + ['{"b": 1, "b": 1}'] * 20_000
     with pytest.raises(Invalid, match="/20000/b occurs twice"):
         parse(f"[{', '.join(objects)}]".encode())
+
+
+def test_a_control_character_is_allowed_in_a_document_but_not_in_the_name_of_a_field() -> None:
+    options: dict[str, Any] = {"documents": frozenset({"d"}), "parts": None}
+    assert parse(b'{"d": ["\\u0001"]}', **options) == {"d": ["\x01"]}
+    for text in (b'{"d": [{"\\u0001": "\\u0001"}]}', b'{"d": [{"\\u0001": 1}]}'):
+        with pytest.raises(Invalid, match=r"^/d/0/\x01 contains the control character U\+0001"):
+            parse(text, **options)
+    for text in (b'{"d": "\\u0001"}', b'{"e": ["\\u0001"]}', b'"\\u0001"'):
+        with pytest.raises(Invalid, match=r"contains the control character U\+0001"):
+            parse(text, **options)
 
 
 def test_surrogates_deep_inside_a_body_are_found() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from fastapi.exceptions import RequestValidationError
 
-from app.api.error_places import pointer
 from app.api.validation import BodyValidator
+from app.api.validation_errors import pointer
 from app.serving.schemas import PredictRequest
 from app.training.schemas import TrainingJobCreate
 
