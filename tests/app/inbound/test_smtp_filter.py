@@ -25,13 +25,14 @@ from typer.testing import CliRunner
 from waiting import LIMIT_SECONDS, wait_for
 
 from app.cli.main import cli
-from app.inbound import smtp_protocol, smtp_server
-from app.inbound.filtered_message import MAX_HOPS, IncomingMessage, MessageFilter
 from app.inbound.routed_message import RoutedMessage
 from app.inbound.service_client import AsyncRouterClient, NotRoutedError
-from app.inbound.smtp_next_hop import Address, AddressError, line_chunks
-from app.inbound.smtp_protocol import is_allowed
-from app.inbound.smtp_server import FilterOptions, FilterServer, ListenError
+from app.inbound.smtp import protocol as smtp_protocol
+from app.inbound.smtp import server as smtp_server
+from app.inbound.smtp.filtered_message import MAX_HOPS, IncomingMessage, MessageFilter
+from app.inbound.smtp.next_hop import Address, AddressError, line_chunks
+from app.inbound.smtp.protocol import is_allowed
+from app.inbound.smtp.server import FilterOptions, FilterServer, ListenError
 
 MESSAGE = (
     b"Received: by a\r\nSubject: Invoice\r\nX-Covey-Departments: forged\r\n\r\n.My invoice\r\n..is wrong\r\n"

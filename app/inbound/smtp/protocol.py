@@ -24,9 +24,9 @@ from aiosmtpd.lmtp import LMTP
 from aiosmtpd.smtp import SMTP, Session
 from typing_extensions import override
 
-from app.inbound.filtered_message import MAX_HOPS, IncomingMessage, MessageFilter, TooManyHopsError
 from app.inbound.service_client import NotRoutedError
-from app.inbound.smtp_next_hop import Address, NextHop, Reply, UnavailableError
+from app.inbound.smtp.filtered_message import MAX_HOPS, IncomingMessage, MessageFilter, TooManyHopsError
+from app.inbound.smtp.next_hop import Address, NextHop, Reply, UnavailableError
 
 IDLE_SECONDS = 300.0
 """How long a client may be silent (RFC 5321, 4.5.3.2.7)."""

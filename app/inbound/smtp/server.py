@@ -13,10 +13,10 @@ from ipaddress import IPv4Network, IPv6Network, ip_address
 
 import structlog
 
-from app.inbound.filtered_message import MessageFilter, WhenUnavailable
 from app.inbound.service_client import AsyncRouterClient
-from app.inbound.smtp_next_hop import Address
-from app.inbound.smtp_protocol import FilterProtocol, FilterState, LmtpFilterProtocol
+from app.inbound.smtp.filtered_message import MessageFilter, WhenUnavailable
+from app.inbound.smtp.next_hop import Address
+from app.inbound.smtp.protocol import FilterProtocol, FilterState, LmtpFilterProtocol
 
 MAX_CONNECTIONS = 200
 """How many clients can be connected at the same time."""
