@@ -548,6 +548,29 @@ def test_a_client_that_breaks_off_leaves_no_message_behind(mail_filter: RunningF
     assert mail_filter.send() == ["250 2.0.0 kept"]
 
 
+def test_a_client_that_breaks_off_while_the_message_is_handed_on_leaves_no_message_behind(
+    mail_filter: RunningFilter,
+) -> None:
+    arrived = threading.Event()
+
+    def wait_for_the_end(connection: socket.socket) -> None:
+        arrived.set()
+        connection.recv(1, socket.MSG_PEEK)
+
+    mail_filter.hop.before_data = wait_for_the_end
+    client = mail_filter.raw()
+    client.send(b"EHLO a\r\nMAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nDATA\r\nA: 1\r\n.\r\n")
+    assert arrived.wait(LIMIT_SECONDS)
+    client.close()
+    wait_for(lambda: mail_filter.hop.n_ended or None, what="the end of the connection")
+    assert mail_filter.hop.messages == []
+
+
+def test_a_long_last_reply_of_the_next_hop_cannot_confuse_the_client(mail_filter: RunningFilter) -> None:
+    mail_filter.hop.replies["."] = "421-4.3.2 stopping\r\n421 4.3.2 250 accepted"
+    assert mail_filter.send() == ["451 4.4.2 the next hop replied 421 4.3.2 stopping 4.3.2 250 accepted"]
+
+
 # The service
 
 
