@@ -169,8 +169,8 @@ def smtp(
     from httpx import InvalidURL
 
     from app import logs
-    from app.inbound.smtp_next_hop import Address
-    from app.inbound.smtp_server import FilterOptions, ListenError, serve
+    from app.inbound.smtp.next_hop import Address
+    from app.inbound.smtp.server import FilterOptions, ListenError, serve
     from app.settings import Settings
 
     logs.configure(Settings())
@@ -278,10 +278,10 @@ def imap(
     is `Covey watches …`; it appears as soon as the mailbox is open. You can stop the command at any time.
     """
     from app import logs
-    from app.inbound.imap_mailbox import PORTS, LoginRefusedError, RefusedError, Server
-    from app.inbound.imap_rules import Rules
-    from app.inbound.imap_state import StateError
-    from app.inbound.imap_watcher import WatchOptions, watch
+    from app.inbound.imap.mailbox import PORTS, RefusedError, Server
+    from app.inbound.imap.rules import Rules
+    from app.inbound.imap.state import StateError
+    from app.inbound.imap.watcher import WatchOptions, watch
     from app.inbound.service_client import RouterClient
     from app.settings import Settings
 
@@ -308,7 +308,7 @@ def imap(
                 WatchOptions(rules, create, existing, poll_seconds),
                 lambda account: typer.echo(f"Covey watches {account}"),
             )
-    except (LoginRefusedError, RefusedError, StateError, CommandError) as error:
+    except (RefusedError, StateError, CommandError) as error:
         typer.echo(f"covey: {error}", err=True)
         raise typer.Exit(1) from error
 

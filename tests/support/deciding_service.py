@@ -80,7 +80,7 @@ class _Handler(BaseHTTPRequestHandler):
 def deciding_service() -> Iterator[DecidingService]:
     """Run a service while the block lasts."""
     service = DecidingService()
-    thread = threading.Thread(target=service.serve_forever, daemon=True)
+    thread = threading.Thread(target=service.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     try:
         yield service

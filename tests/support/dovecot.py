@@ -49,6 +49,7 @@ ssl_key = <{folder}/key.pem
 disable_plaintext_auth = no
 auth_mechanisms = plain login
 auth_username_format = %n
+auth_failure_delay = 0
 passdb {{
   driver = passwd-file
   args = scheme=PLAIN {folder}/users
@@ -76,6 +77,9 @@ service imap-login {{
   }}
 }}
 service anvil {{
+  unix_listener anvil-auth-penalty {{
+    mode = 0
+  }}
   {chroot}
 }}
 service stats {{

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import socketserver
 import threading
 from collections.abc import Callable, Iterator
@@ -36,6 +37,7 @@ class RecordingMailServer:
         extensions: what it announces.
         replies: its reply to a command that begins with some words, or to the end of a message for a
             recipient (``. TO:<…>``); by default it accepts everything. ``close`` closes the connection.
+        before_data: called with the connection before the reply to DATA.
         before_reply: called before the reply to a message.
     """
 
@@ -43,6 +45,7 @@ class RecordingMailServer:
     lmtp: bool = False
     extensions: list[str] = field(default_factory=lambda: ["SIZE 1000000", "8BITMIME", "SMTPUTF8", "DSN"])
     replies: dict[str, str] = field(default_factory=dict)
+    before_data: Callable[[socket.socket], object] = lambda _: None
     before_reply: Callable[[], object] = lambda: None
     commands: list[str] = field(default_factory=list)
     messages: list[Received] = field(default_factory=list)
@@ -93,6 +96,7 @@ class _Session(socketserver.StreamRequestHandler):
                     )
                 )
             elif verb == "DATA":
+                server.before_data(self.connection)
                 reply = server.reply("DATA", "354 go on")
                 self._say(reply)
                 if reply.startswith("354"):

@@ -1,12 +1,16 @@
-"""What all providers have in common: a delivery, its head, and the checks of its time."""
+"""What all providers have in common: a delivery, how it is read, and the checks of its time."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeAlias
 
+from app.api.request_head import RequestHead
 from app.errors import Forbidden, NotFound, NotReady
+from app.settings import Settings
 
 MAX_AGE_SECONDS = 86_400.0
 """Maximum age of a signature. Providers repeat a request for hours with the same signature. A repetition gets
@@ -43,6 +47,29 @@ class Notice:
     """
 
     confirm_url: str | None = None
+
+
+ReadBody: TypeAlias = Callable[[bytes], Delivery | Notice]
+"""Verifies the body of a request and returns what it brings; raises a ``ServiceError`` if it is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """An e-mail provider that posts messages.
+
+    Attributes:
+        name: name of the provider.
+        path: the end of the path of its operation.
+        media_types: media types of its requests.
+        check_head: refuses a request by its headers, before its body is read; returns what reads the body.
+        max_bytes: the maximum size of a body, if it is less than that of the middleware.
+    """
+
+    name: str
+    path: str
+    media_types: frozenset[str]
+    check_head: Callable[[Settings, RequestHead], ReadBody]
+    max_bytes: int | None = None
 
 
 def not_configured(provider: str, variable: str) -> NotFound:

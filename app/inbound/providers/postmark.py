@@ -9,29 +9,28 @@ from __future__ import annotations
 import base64
 import binascii
 import hmac
-from collections.abc import Sequence
 
 from app.api.errors import Unauthorized
-from app.inbound.providers.delivery import Delivery, digest, not_configured
+from app.api.request_head import RequestHead
+from app.api.web_pages import split
+from app.inbound.providers.delivery import Delivery, Provider, ReadBody, digest, not_configured
 from app.inbound.providers.json_fields import read_object, required_text
+from app.settings import Settings
 
 VARIABLE = "COVEY_INBOUND_POSTMARK_CREDENTIALS"
 
 
-def check_credentials(credentials: Sequence[str], authorization: str | None) -> None:
-    """Refuse a request by its header ``Authorization``, before its body is read.
-
-    Args:
-        credentials: the accepted ones, each ``user:password``.
-        authorization: the header; None if there is none.
+def check_head(settings: Settings, head: RequestHead) -> ReadBody:
+    """Refuse a request by its header ``Authorization``.
 
     Raises:
         NotFound: there are no credentials.
         Unauthorized: the request has no credentials, or others. Postmark tries again later.
     """
+    credentials = split(settings.inbound_postmark_credentials)
     if not credentials:
         raise not_configured("Postmark", VARIABLE)
-    scheme, _, encoded = (authorization or "").partition(" ")
+    scheme, _, encoded = (head.get(b"authorization") or "").partition(" ")
     try:
         given = base64.b64decode(encoded.strip(), validate=True) if scheme.lower() == "basic" else b""
     except (binascii.Error, ValueError):
@@ -43,6 +42,7 @@ def check_credentials(credentials: Sequence[str], authorization: str | None) -> 
             "CREDENTIALS",
             headers={"WWW-Authenticate": 'Basic realm="covey"'},
         )
+    return read
 
 
 def read(body: bytes) -> Delivery:
@@ -59,3 +59,6 @@ def read(body: bytes) -> Delivery:
     return Delivery(
         "postmark", digest(key.encode("utf-8", "replace")) if isinstance(key, str) else None, message
     )
+
+
+PROVIDER = Provider("postmark", "postmark", frozenset({"application/json"}), check_head)

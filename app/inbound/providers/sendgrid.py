@@ -8,23 +8,30 @@ from __future__ import annotations
 
 import base64
 import binascii
+import time
 from collections.abc import Sequence
+from functools import partial
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 
+from app.api.request_head import RequestHead
+from app.api.web_pages import split
 from app.errors import Forbidden
 from app.inbound.providers.delivery import (
     Delivery,
+    Provider,
+    ReadBody,
     check_age,
     digest,
     invalid_signature,
     misconfigured,
     not_configured,
 )
-from app.inbound.providers.forms import read_form, required_field
+from app.inbound.providers.forms import FORM_TYPES, read_form, required_field
+from app.settings import Settings
 
 VARIABLE = "COVEY_INBOUND_SENDGRID_KEYS"
 SIGNATURE_HEADER = b"x-twilio-email-event-webhook-signature"
@@ -52,19 +59,24 @@ def read_keys(texts: Sequence[str]) -> list[ec.EllipticCurvePublicKey]:
     return keys
 
 
-def check_head(signature: str | None, timestamp: str | None, now: float) -> None:
-    """Refuse a request by its headers, before its body is read.
+def check_head(settings: Settings, head: RequestHead) -> ReadBody:
+    """Refuse a request by the headers of its signature.
 
     Raises:
+        NotFound: there is no key.
+        NotReady: a key cannot be used.
         Forbidden: a header is missing, or the timestamp is too old.
     """
+    keys = read_keys(split(settings.inbound_sendgrid_keys))
+    signature, timestamp = head.get(SIGNATURE_HEADER), head.get(TIMESTAMP_HEADER)
     if signature is None or timestamp is None:
         raise invalid_signature(
             "the request is not signed; add a security policy with signatures to Inbound Parse"
         )
     if not timestamp.isascii() or not timestamp.isdigit() or len(timestamp) > 15:
         raise invalid_signature("the timestamp of the signature is not a number")
-    check_age(float(timestamp), now)
+    check_age(float(timestamp), time.time())
+    return partial(read, keys, signature, timestamp, head.get(b"content-type") or "")
 
 
 def read(
@@ -106,3 +118,6 @@ def _is_valid(key: ec.EllipticCurvePublicKey, signature: bytes, signed: bytes) -
     except InvalidSignature:
         return False
     return True
+
+
+PROVIDER = Provider("sendgrid", "sendgrid", FORM_TYPES, check_head)

@@ -11,10 +11,25 @@ import binascii
 from collections.abc import Mapping
 from typing import Any
 
+from app.api.request_head import RequestHead
+from app.api.web_pages import split
 from app.errors import BadRequest, Invalid
-from app.inbound.providers.delivery import Delivery, Notice, digest
+from app.inbound.providers import sns
+from app.inbound.providers.delivery import Delivery, Notice, Provider, ReadBody, digest
 from app.inbound.providers.json_fields import read_object, required_text
-from app.inbound.providers.sns import NOTIFICATION
+from app.settings import Settings
+
+
+def check_head(settings: Settings, _: RequestHead) -> ReadBody:
+    """Refuse a request if the settings do not allow Amazon SES to deliver.
+
+    Raises:
+        NotFound: there is no certificate or no topic.
+        NotReady: the certificates cannot be read.
+    """
+    topics = split(settings.inbound_ses_topics)
+    keys = sns.read_certificates(settings.inbound_ses_certificates, topics)
+    return lambda body: read(sns.read(keys, topics, body))
 
 
 def read(fields: Mapping[str, Any]) -> Delivery | Notice:
@@ -23,7 +38,7 @@ def read(fields: Mapping[str, Any]) -> Delivery | Notice:
     Raises:
         Invalid: the notification of a received message does not contain it.
     """
-    if fields["Type"] != NOTIFICATION:
+    if fields["Type"] != sns.NOTIFICATION:
         return Notice(_text(fields, "SubscribeURL") if fields["Type"] == "SubscriptionConfirmation" else None)
     try:
         notification = read_object(_text(fields, "Message") or "")
@@ -59,3 +74,9 @@ def _decoded(content: str) -> bytes:
 def _text(fields: Mapping[str, Any], name: str) -> str | None:
     value = fields.get(name)
     return value if isinstance(value, str) else None
+
+
+# SNS sends JSON as text, unless the subscription sets another type.
+PROVIDER = Provider(
+    "ses", "ses", frozenset({"text/plain", "application/json"}), check_head, max_bytes=sns.MAX_BODY_BYTES
+)

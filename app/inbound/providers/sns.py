@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -71,16 +72,13 @@ def read_certificates(file: Path | None, topics: Sequence[str]) -> list[rsa.RSAP
     return [key for key in keys if isinstance(key, rsa.RSAPublicKey)]
 
 
-def read(
-    keys: Sequence[rsa.RSAPublicKey], topics: Sequence[str], body: bytes, *, now: float
-) -> Mapping[str, Any]:
+def read(keys: Sequence[rsa.RSAPublicKey], topics: Sequence[str], body: bytes) -> Mapping[str, Any]:
     """Verify a message of SNS, and return its fields.
 
     Args:
         keys: the signature must belong to one of these keys.
         topics: the accepted topics.
         body: the body.
-        now: the time.
 
     Raises:
         BadRequest: the body is not JSON.
@@ -107,7 +105,7 @@ def read(
         signed_at = datetime.fromisoformat(str(fields.get("Timestamp"))).timestamp()
     except (ValueError, OverflowError) as error:
         raise invalid_signature("the timestamp of the message is not a time") from error
-    check_age(signed_at, now)
+    check_age(signed_at, time.time())
     return fields
 
 

@@ -26,14 +26,15 @@ from typer.testing import CliRunner
 from waiting import LIMIT_SECONDS, wait_for
 
 from app.cli.main import cli
-from app.inbound.imap_mailbox import ROUTED, Mailbox, RefusedError, Security, Server
-from app.inbound.imap_rules import Action, Rules
-from app.inbound.imap_state import StateError, StateFile
-from app.inbound.imap_watcher import Watcher, WatchOptions
+from app.inbound.imap.mailbox import ROUTED, Mailbox, RefusedError, Security, Server
+from app.inbound.imap.rules import Action, Rules
+from app.inbound.imap.state import StateError, StateFile
+from app.inbound.imap.watcher import Watcher, WatchOptions
 from app.inbound.service_client import RouterClient
 from app.server.parent_death import end_with_parent
 
 USERS = [f"user{number}" for number in range(40)]
+SHORT_WAITS = {"poll_seconds": 0.1, "idle_seconds": 0.1, "min_delay": 0.01, "max_delay": 0.1}
 numbers = itertools.count()
 users = iter(USERS)
 
@@ -114,6 +115,7 @@ class Watch:
         *,
         security: Security = "none",
         ca_file: Path | None = None,
+        keeps_keywords: bool = True,
         **options: Any,
     ) -> None:
         """Start a thread, and wait until it watches the mailbox."""
@@ -126,6 +128,7 @@ class Watch:
                 if stopping.is_set():
                     raise KeyboardInterrupt
                 super().__init__(server, name)
+                self.keeps_keywords &= keeps_keywords
 
             def uids_after(self, uid: int) -> list[int]:
                 if stopping.is_set():
@@ -140,7 +143,7 @@ class Watch:
                     self.account,
                     client,
                     state_file,
-                    WatchOptions(rules, **{"poll_seconds": 0.1, "idle_seconds": 0.3, **options}),
+                    WatchOptions(rules, **{**SHORT_WAITS, **options}),
                     ready.set,
                 ).run()
             state_file.close()
@@ -315,20 +318,21 @@ def test_a_process_that_is_killed_at_any_point_handles_each_message_once(
     assert watch.subjects() == ([] if action == "move" else ["billing", "billing shipping third"])
 
 
+@pytest.mark.parametrize("keeps_keywords", [True, False])
 def test_a_command_whose_response_is_lost_is_not_repeated(
-    server: Dovecot, watch: Watch, logs: list[Any]
+    server: Dovecot, watch: Watch, logs: list[Any], keeps_keywords: bool
 ) -> None:
     server.append(watch.user, message("billing shipping"))
     with holding_proxy(server.port) as proxy:
         watch.port = proxy.port
         proxy.hold(rb"COPYUID", response=True)
-        watch.start(COPY, existing=True)
+        watch.start(COPY, existing=True, keeps_keywords=keeps_keywords)
         proxy.wait()
         proxy.release()
         watch.wait_for_subjects("billing shipping", folder="shipping")
         watch.wait_until_idle()
         watch.stop()
-    wait_for_event(logs, "imap.connection_lost")
+    wait_for_event(logs, "imap.unavailable")
     assert watch.subjects("billing") == ["billing shipping"]
 
 
@@ -464,6 +468,19 @@ def test_a_server_that_can_little_is_polled(tmp_path: Path, service: DecidingSer
             assert [r"\Deleted" in flags for flags, _ in server.messages("ann")] == [True]
         finally:
             watch.stop()
+
+
+def test_a_message_that_a_person_moves_back_stays(
+    server: Dovecot, watch: Watch, service: DecidingService
+) -> None:
+    watch.start(MOVE)
+    server.append(watch.user, message("billing"))
+    watch.wait_for_subjects("billing", folder="billing")
+    with server.client(watch.user, "billing") as client:
+        client.uid("MOVE", "1:*", "INBOX")
+    watch.wait_until_idle()
+    assert (watch.subjects(), watch.subjects("billing")) == (["billing"], [])
+    assert len(service.received) == 1
 
 
 def test_messages_that_a_person_marked_as_deleted_stay(server: Dovecot, watch: Watch) -> None:

@@ -15,6 +15,8 @@ from in_process_api import InProcessApi, api
 from providers import Request
 from structlog.testing import capture_logs
 
+from app.inbound.providers.table import PROVIDERS
+
 MESSAGE = (
     b"From: ann@example.com\r\nTo: desk@example.org\r\nMessage-ID: <%d@example.com>\r\n"
     b"Subject: =?utf-8?q?Rechnung_=C3=BC?=\r\nMIME-Version: 1.0\r\n"
@@ -66,6 +68,10 @@ def deliver(service: InProcessApi, request: Request, status: int = 200, router: 
 
 def decision_of(service: InProcessApi, receipt: dict[str, Any]) -> Any:
     return service.call("GET", f"/v1/decisions/{receipt['decision_id']}", 200)
+
+
+def test_every_provider_has_requests_here() -> None:
+    assert {provider.path for provider in PROVIDERS} == {send(b"x").provider for send in ALL.values()}
 
 
 @pytest.mark.parametrize("provider", ALL)

@@ -25,13 +25,14 @@ from typer.testing import CliRunner
 from waiting import LIMIT_SECONDS, wait_for
 
 from app.cli.main import cli
-from app.inbound import smtp_protocol, smtp_server
-from app.inbound.filtered_message import MAX_HOPS, IncomingMessage, MessageFilter
 from app.inbound.routed_message import RoutedMessage
 from app.inbound.service_client import AsyncRouterClient, NotRoutedError
-from app.inbound.smtp_next_hop import Address, AddressError, line_chunks
-from app.inbound.smtp_protocol import is_allowed
-from app.inbound.smtp_server import FilterOptions, FilterServer, ListenError
+from app.inbound.smtp import protocol as smtp_protocol
+from app.inbound.smtp import server as smtp_server
+from app.inbound.smtp.filtered_message import MAX_HOPS, IncomingMessage, MessageFilter
+from app.inbound.smtp.next_hop import Address, AddressError, line_chunks
+from app.inbound.smtp.protocol import is_allowed
+from app.inbound.smtp.server import FilterOptions, FilterServer, ListenError
 
 MESSAGE = (
     b"Received: by a\r\nSubject: Invoice\r\nX-Covey-Departments: forged\r\n\r\n.My invoice\r\n..is wrong\r\n"
@@ -545,6 +546,29 @@ def test_a_client_that_breaks_off_leaves_no_message_behind(mail_filter: RunningF
     wait_for(lambda: mail_filter.hop.n_ended or None, what="the end of the connection")
     assert mail_filter.hop.messages == []
     assert mail_filter.send() == ["250 2.0.0 kept"]
+
+
+def test_a_client_that_breaks_off_while_the_message_is_handed_on_leaves_no_message_behind(
+    mail_filter: RunningFilter,
+) -> None:
+    arrived = threading.Event()
+
+    def wait_for_the_end(connection: socket.socket) -> None:
+        arrived.set()
+        connection.recv(1, socket.MSG_PEEK)
+
+    mail_filter.hop.before_data = wait_for_the_end
+    client = mail_filter.raw()
+    client.send(b"EHLO a\r\nMAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nDATA\r\nA: 1\r\n.\r\n")
+    assert arrived.wait(LIMIT_SECONDS)
+    client.close()
+    wait_for(lambda: mail_filter.hop.n_ended or None, what="the end of the connection")
+    assert mail_filter.hop.messages == []
+
+
+def test_a_long_last_reply_of_the_next_hop_cannot_confuse_the_client(mail_filter: RunningFilter) -> None:
+    mail_filter.hop.replies["."] = "421-4.3.2 stopping\r\n421 4.3.2 250 accepted"
+    assert mail_filter.send() == ["451 4.4.2 the next hop replied 421 4.3.2 stopping 4.3.2 250 accepted"]
 
 
 # The service

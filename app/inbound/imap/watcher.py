@@ -1,9 +1,9 @@
 """``covey imap``: watches a mailbox, routes its new messages, and moves, copies or flags them.
 
-A message is handled in three steps: it is routed, which can be repeated, because the service returns its
-first decision; what will be done with it is written to the state file; and it is done. A process that
-starts again finishes what the state file contains, and finds out what was already done. The keyword
-``CoveyRouted`` is a second guard: messages that have it are not routed, whatever the state file says.
+A message is recorded in the state file, gets its keywords, is copied to all folders but the last, and moves
+to the last one. Each of these steps can be repeated: the service returns its first decision about a message,
+keywords can be set again, and MOVE is one step of the server. Only a copy could be made twice. So for a
+message that was recorded before, a folder is first searched for a copy.
 """
 
 from __future__ import annotations
@@ -11,27 +11,18 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import structlog
 
-from app.inbound.imap_mailbox import (
-    ROUTED,
-    LoginRefusedError,
-    Mailbox,
-    MailboxLostError,
-    RefusedError,
-    Server,
-    StoredMessage,
-    content_digest,
-)
-from app.inbound.imap_rules import Rules
-from app.inbound.imap_state import Plan, State, StateFile
-from app.inbound.routed_message import RoutedMessage
-from app.inbound.service_client import NotRoutedError
+from app.inbound.imap.mailbox import ROUTED, Mailbox, MailboxLostError, RefusedError, Server, StoredMessage
+from app.inbound.imap.rules import Rules
+from app.inbound.imap.state import Fingerprint, State, StateFile
+from app.inbound.service_client import NotRoutedError, RouterClient
 
 log = structlog.get_logger()
 
@@ -45,14 +36,6 @@ CLOCK_DIFFERENCE: Final = timedelta(hours=1)
 """Maximum difference between the clocks of this machine and the mail server."""
 
 
-class Router(Protocol):
-    """Routes messages, such as ``RouterClient``."""
-
-    def route(self, message: bytes) -> RoutedMessage:
-        """Return the recorded decision on a message, or raise ``NotRoutedError``."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class WatchOptions:
     """Options of a watcher.
@@ -63,6 +46,7 @@ class WatchOptions:
         existing: whether to route the messages that are in the mailbox at the first start.
         poll_seconds: how often to look for messages if the server does not report them.
         idle_seconds: how often to look for messages if the server reports them.
+        min_delay: time in seconds between the first two attempts after a failure; it doubles each time.
         max_delay: maximum time in seconds between two attempts after a failure.
     """
 
@@ -71,6 +55,7 @@ class WatchOptions:
     existing: bool = False
     poll_seconds: float = 60.0
     idle_seconds: float = 300.0
+    min_delay: float = 1.0
     max_delay: float = 60.0
 
 
@@ -90,7 +75,7 @@ class Watcher:
         self,
         connect: Callable[[], Mailbox],
         account: str,
-        router: Router,
+        router: RouterClient,
         state_file: StateFile,
         options: WatchOptions,
         on_ready: Callable[[], None],
@@ -102,7 +87,7 @@ class Watcher:
         self._options = options
         self._on_ready = on_ready
         self._was_ready = False
-        self._delay = 1.0
+        self._delay = options.min_delay
         self._losses: dict[int, int] = {}
         self._state: State
 
@@ -110,35 +95,18 @@ class Watcher:
         """Watch the mailbox until the process is stopped.
 
         Raises:
-            LoginRefusedError: at the start, the server does not accept the user.
-            RefusedError: at the start, the mailbox or a folder does not exist.
+            RefusedError: at the start, the server refuses the user, the mailbox or a folder.
             StateError: the state file cannot be used.
         """
         while True:
             try:
-                mailbox = self._connect()
-            except MailboxLostError as error:
-                self._pause("imap.unavailable", error)
-                continue
-            except (LoginRefusedError, RefusedError) as error:
-                if not self._was_ready:
+                with closing(self._connect()) as mailbox:
+                    self._watch(mailbox)
+            except (MailboxLostError, RefusedError) as error:
+                if isinstance(error, RefusedError) and not self._was_ready:
                     raise
-                self._pause("imap.unavailable", error)
-                continue
-            try:
-                self._watch(mailbox)
-            except MailboxLostError as error:
-                self._pause("imap.connection_lost", error)
-            except RefusedError as error:
-                if not self._was_ready:
-                    raise
-                self._pause("imap.refused", error)
-            finally:
-                mailbox.close()
-
-    def _pause(self, event: str, error: Exception) -> None:
-        log.warning(event, reason=str(error), retry_seconds=self._delay)
-        time.sleep(self._next_delay())
+                log.warning("imap.unavailable", reason=str(error), retry_seconds=self._delay)
+                time.sleep(self._next_delay())
 
     def _next_delay(self) -> float:
         delay = self._delay
@@ -153,20 +121,13 @@ class Watcher:
                 log.warning(
                     "imap.messages_wait", count=len(self._state.unfinished), retry_seconds=self._delay
                 )
-                self._wait(mailbox, self._next_delay())
+                mailbox.wait(self._next_delay())
             else:
-                self._delay = 1.0
+                self._delay = self._options.min_delay
                 # A command of a round can consume the report of a new message, so another search is due.
                 if not handled:
                     seconds = self._options.idle_seconds if mailbox.can_idle else self._options.poll_seconds
-                    self._wait(mailbox, seconds)
-
-    def _wait(self, mailbox: Mailbox, seconds: float) -> None:
-        if mailbox.can_idle:
-            mailbox.wait(seconds)
-        else:
-            time.sleep(seconds)
-            mailbox.keep_alive()
+                    mailbox.wait(seconds)
 
     def _begin(self, mailbox: Mailbox) -> None:
         """Read the state, and adapt it to the mailbox."""
@@ -175,7 +136,7 @@ class Watcher:
             raise RefusedError("this mailbox does not keep keywords; use --action move or copy")
         if not self._was_ready:
             for path in rules.named_folders():
-                mailbox.position(mailbox.folder_name(path), create=self._options.create)
+                mailbox.ensure_folder(mailbox.folder_name(path), create=self._options.create)
         state = self._file.read()
         if state is None:
             existing = self._options.existing
@@ -195,14 +156,14 @@ class Watcher:
     def _renumbered(self, mailbox: Mailbox, old: State) -> State:
         """Return the state after the server has numbered its messages anew.
 
-        Messages that were handled have the keyword, or have left the mailbox. Those with a plan have the
-        keyword too, so they are recognized by their content.
+        Messages that were handled have the keyword, or have left the mailbox. Those that were begun can have
+        the keyword too, so they are recognized by their content.
         """
-        unfinished: dict[int, Plan | None] = dict.fromkeys(mailbox.unrouted_since(old.started_at))
-        for plan in old.unfinished.values():
-            uid = mailbox.find(plan.size, plan.digest) if plan is not None else None
+        unfinished: dict[int, Fingerprint | None] = dict.fromkeys(mailbox.unrouted_since(old.started_at))
+        for fingerprint in old.unfinished.values():
+            uid = mailbox.find(fingerprint) if fingerprint is not None else None
             if uid is not None:
-                unfinished[uid] = plan
+                unfinished[uid] = fingerprint
         log.warning(
             "imap.uidvalidity_changed",
             before=old.uid_validity,
@@ -238,7 +199,8 @@ class Watcher:
                 in_a_row += 1
                 log.warning("imap.not_handled", uid=uid, reason=str(error))
                 if uid not in self._state.unfinished:
-                    self._save(self._state.with_unfinished(uid, None))
+                    self._state.record(uid, None)
+                    self._file.write(self._state)
         if handled:
             self._file.write(self._state)
         return handled > 0, failures > 0
@@ -251,80 +213,62 @@ class Watcher:
             RefusedError: the mail server refuses what should be done.
             MailboxLostError: the connection is lost.
         """
-        plan = self._state.unfinished.get(uid)
-        if plan is not None:
-            if mailbox.exists(uid):
-                self._carry_out(mailbox, uid, plan, begun=True)
-        else:
-            message = self._fetch(mailbox, uid)
-            if message is not None and not message.is_routed:
-                plan = self._plan(mailbox, message)
-                self._save(self._state.with_unfinished(uid, plan))
-                self._carry_out(mailbox, uid, plan, begun=False)
-                log.info(
-                    "imap.handled",
-                    uid=uid,
-                    decision_id=plan.decision_id,
-                    folders=[target.folder for target in plan.targets],
-                    keywords=plan.keywords,
-                )
+        message = self._fetch(mailbox, uid)
+        # Somebody has moved a message back if it has the keyword, and is not unfinished.
+        if message is not None and (uid in self._state.unfinished or not message.is_routed):
+            self._route(mailbox, uid, message)
         # It is enough to write this with the next message: what was done is recognized.
-        self._state = self._state.with_finished(uid)
-
-    def _save(self, state: State) -> None:
-        self._file.write(state)
-        self._state = state
+        self._state.finish(uid)
 
     def _fetch(self, mailbox: Mailbox, uid: int) -> StoredMessage | None:
         if self._losses.get(uid, 0) >= MAX_LOSSES:
-            return StoredMessage(None, frozenset())
+            return StoredMessage(None)
         try:
             return mailbox.fetch(uid)
         except MailboxLostError:
             self._losses[uid] = self._losses.get(uid, 0) + 1
             raise
 
-    def _plan(self, mailbox: Mailbox, message: StoredMessage) -> Plan:
+    def _route(self, mailbox: Mailbox, uid: int, message: StoredMessage) -> None:
+        """Route a message, and do what the rules say; if it was begun before, only what is missing."""
         rules = self._options.rules
-        if message.content is None:
-            log.error("imap.unreadable", folder=rules.fallback_folder)
-            paths = [rules.fallback_folder] if rules.fallback_folder and rules.action != "flag" else []
-            keywords, decision_id = [], None
-        else:
+        decision = fingerprint = None
+        if message.content:
             decision = self._router.route(message.content)
-            paths = rules.folders_of(decision, mailbox.path_part)
-            keywords, decision_id = rules.keywords_of(decision), decision.decision_id
-        if mailbox.keeps_keywords:
-            keywords = [*keywords, ROUTED]
+            fingerprint = Fingerprint.compute(message.content)
+        else:
+            log.error("imap.unreadable", uid=uid, folder=rules.fallback_folder)
+        paths = rules.folders_of(decision, mailbox.path_part)
         folders = list(dict.fromkeys(mailbox.folder_name(path) for path in paths))
-        content = message.content or b""
-        return Plan(
-            decision_id,
-            tuple(keywords),
-            tuple(mailbox.position(folder, create=self._options.create) for folder in folders),
-            rules.action == "move" and bool(folders),
-            len(content),
-            content_digest(content),
-        )
+        for folder in folders:
+            mailbox.ensure_folder(folder, create=self._options.create)
+        keywords = rules.keywords_of(decision) + [ROUTED] * mailbox.keeps_keywords
 
-    def _carry_out(self, mailbox: Mailbox, uid: int, plan: Plan, *, begun: bool) -> None:
-        """Do what a plan says; if it was begun before, only what is missing."""
-        if plan.keywords:
-            mailbox.add_keywords(uid, plan.keywords)
-        moves = plan.leaves and mailbox.moves_in_one_step
-        for target in plan.targets[:-1] if moves else plan.targets:
-            if not (begun and mailbox.is_copied(target, plan.size, plan.digest)):
-                mailbox.copy(uid, target.folder)
-        if moves:
-            mailbox.move(uid, plan.targets[-1].folder)
-        elif plan.leaves:
+        begun = self._state.unfinished.get(uid) is not None
+        self._state.record(uid, fingerprint)
+        self._file.write(self._state)
+        mailbox.add_keywords(uid, keywords)
+        leaves = rules.action == "move" and bool(folders)
+        for folder in folders[:-1] if leaves and mailbox.can_move else folders:
+            if not (begun and fingerprint and mailbox.has_copy(folder, fingerprint)):
+                mailbox.copy(uid, folder)
+        if leaves and mailbox.can_move:
+            mailbox.move(uid, folders[-1])
+        elif leaves:
             mailbox.remove(uid)
+        log.info(
+            "imap.handled",
+            uid=uid,
+            decision_id=decision.decision_id if decision else None,
+            folders=folders,
+            keywords=keywords,
+        )
 
 
 def watch(
     server: Server,
     mailbox: str,
-    router: Router,
+    router: RouterClient,
     state: Path,
     options: WatchOptions,
     on_ready: Callable[[str], None],
@@ -340,8 +284,7 @@ def watch(
         on_ready: called with the name of the account when the mailbox is open for the first time.
 
     Raises:
-        LoginRefusedError: at the start, the server does not accept the user.
-        RefusedError: at the start, the mailbox or a folder does not exist.
+        RefusedError: at the start, the server refuses the user, the mailbox or a folder.
         StateError: the state file cannot be used.
     """
     account = f"{mailbox} of {server.user} at {server.host}"

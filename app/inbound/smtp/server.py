@@ -7,16 +7,15 @@ import logging
 import signal
 import socket
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_address
 
 import structlog
 
-from app.inbound.filtered_message import MessageFilter, WhenUnavailable
 from app.inbound.service_client import AsyncRouterClient
-from app.inbound.smtp_next_hop import Address
-from app.inbound.smtp_protocol import FilterProtocol, FilterState, LmtpFilterProtocol
+from app.inbound.smtp.filtered_message import MessageFilter, WhenUnavailable
+from app.inbound.smtp.next_hop import Address
+from app.inbound.smtp.protocol import FilterProtocol, FilterState, LmtpFilterProtocol
 
 MAX_CONNECTIONS = 200
 """How many clients can be connected at the same time."""
@@ -62,7 +61,6 @@ class FilterServer:
 
     def __init__(self, options: FilterOptions, message_filter: MessageFilter) -> None:
         self._listen = options.listen
-        self._threads = ThreadPoolExecutor(MAX_CONNECTIONS, "next-hop")
         self._state = FilterState(
             options.next_hop,
             message_filter,
@@ -70,7 +68,6 @@ class FilterServer:
             options.max_bytes,
             asyncio.Semaphore(options.max_messages),
             MAX_CONNECTIONS,
-            self._threads,
         )
         self._server: asyncio.Server | None = None
 
@@ -110,7 +107,7 @@ class FilterServer:
             for task in unfinished:
                 log.warning("smtp.message_interrupted")
                 task.cancel()
-        await asyncio.get_running_loop().run_in_executor(None, self._threads.shutdown)
+        await asyncio.gather(*self._state.closing)
 
 
 async def _is_loopback(address: Address) -> bool:

@@ -6,26 +6,23 @@ Two methods of the library are not used, because they remove messages that a per
 
 from __future__ import annotations
 
-import hashlib
 import imaplib
 import re
 import ssl
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, Final, Literal, NoReturn, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from imap_tools import BaseMailBox, MailBox, MailBoxStartTls, MailBoxUnencrypted
-from imap_tools.errors import (
-    ImapToolsError,
-    MailboxFolderStatusError,
-    MailboxLoginError,
-    UnexpectedCommandStatusError,
-)
+from imap_tools.errors import ImapToolsError, MailboxFolderStatusError, UnexpectedCommandStatusError
 from imap_tools.utils import encode_folder
+
+from app.inbound.imap.state import Fingerprint
 
 ROUTED: Final = "CoveyRouted"
 """Keyword of messages that were routed."""
@@ -36,8 +33,7 @@ TIMEOUT_SECONDS: Final = 60.0
 Security: TypeAlias = Literal["tls", "starttls", "none"]
 PORTS: Final[dict[Security, int]] = {"tls": 993, "starttls": 143, "none": 143}
 
-_UID = re.compile(rb"\bUID (\d+)")
-_SIZE = re.compile(rb"\bRFC822\.SIZE (\d+)")
+_UID: Final = re.compile(rb"\bUID (\d+)")
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _KEYWORDS_PER_COMMAND: Final = 100
 
@@ -46,12 +42,8 @@ class MailboxLostError(Exception):
     """The connection is lost or unusable. Connect again."""
 
 
-class LoginRefusedError(Exception):
-    """The server does not accept the user and the password."""
-
-
 class RefusedError(Exception):
-    """The server refuses a command. The connection is usable."""
+    """The server refuses the login or a command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,31 +73,11 @@ class StoredMessage:
 
     Attributes:
         content: the raw message; None if the server cannot read it.
-        keywords: its flags and keywords.
+        is_routed: whether it has the keyword of messages that were routed.
     """
 
     content: bytes | None
-    keywords: frozenset[str]
-
-    @property
-    def is_routed(self) -> bool:
-        """Whether the message was routed before."""
-        return ROUTED.lower() in {keyword.lower() for keyword in self.keywords}
-
-
-@dataclass(frozen=True, slots=True)
-class FolderPosition:
-    """A position in a folder: messages that arrive from now on have at least this UID.
-
-    Attributes:
-        folder: name of the folder.
-        uid_validity: the numbering of the folder.
-        uid_next: the next UID.
-    """
-
-    folder: str
-    uid_validity: int
-    uid_next: int
+    is_routed: bool = False
 
 
 class Mailbox:
@@ -120,29 +92,32 @@ class Mailbox:
         uid_next: the UID of the next message, when the mailbox was selected.
         keeps_keywords: whether the server stores any keyword.
         can_idle: whether the server reports new messages.
+        can_move: whether a message moves in one step, so that it is never in both folders, and never in none.
 
     Raises:
         MailboxLostError: the server is not available.
-        LoginRefusedError: the server does not accept the user.
-        RefusedError: there is no such mailbox.
+        RefusedError: the server does not accept the user, or there is no such mailbox.
     """
 
     def __init__(self, server: Server, name: str) -> None:
-        try:
-            with _library_errors():
+        with _library_errors():
+            try:
                 self._box = _connect(server)
-        except MailboxLostError as error:
-            if isinstance(error.__cause__, ssl.SSLCertVerificationError):
+            except ssl.SSLCertVerificationError as error:
                 raise RefusedError(
-                    f"the certificate of {server.host} is not valid: {error.__cause__.verify_message}"
+                    f"the certificate of {server.host} is not valid: {error.verify_message}"
                 ) from error
-            raise
         try:
             with _library_errors():
                 self._log_in(server)
-                self._delimiter = self._find_delimiter()
+                folders = self._box.folder.list("", "INBOX")
+                self._delimiter = folders[0].delim if folders and folders[0].delim != "NIL" else ""
                 self._name = self.folder_name(name)
-                self._select(self._name)
+                self._box.folder.set(self._name)
+                responses: dict[str, list[Any]] = self._box.client.untagged_responses
+                self.uid_validity = int(responses["UIDVALIDITY"][-1])
+                self.uid_next = int(responses["UIDNEXT"][-1])
+                self.keeps_keywords = any(b"\\*" in flags for flags in responses.get("PERMANENTFLAGS", ()))
         except BaseException:
             self.close()
             raise
@@ -153,26 +128,15 @@ class Mailbox:
                 self._box.login(server.user, server.password, initial_folder=None)
             else:
                 self._box.login_utf8(server.user, server.password, initial_folder=None)
-        except (MailboxLoginError, imaplib.IMAP4.error) as error:
+        except (UnexpectedCommandStatusError, imaplib.IMAP4.error) as error:
             if isinstance(error, imaplib.IMAP4.abort) or "UNAVAILABLE" in str(error).upper():
-                raise
-            raise LoginRefusedError(f"the mail server does not accept {server.user}: {error}") from error
+                raise MailboxLostError(str(error)) from error
+            raise RefusedError(f"the mail server does not accept {server.user}: {error}") from error
         # Servers announce most of what they can only after the login.
         capabilities = self._box.client.capability()[1][0].decode("ascii", "replace").upper().split()
         self.can_idle = "IDLE" in capabilities
-        self._can_move = "MOVE" in capabilities
+        self.can_move = "MOVE" in capabilities
         self._can_expunge_one = "UIDPLUS" in capabilities
-
-    def _find_delimiter(self) -> str:
-        folders = self._box.folder.list("", "INBOX")
-        return folders[0].delim if folders and folders[0].delim != "NIL" else ""
-
-    def _select(self, name: str, *, readonly: bool = False) -> None:
-        self._box.folder.set(name, readonly)
-        responses: dict[str, list[Any]] = self._box.client.untagged_responses
-        self.uid_validity = int(responses["UIDVALIDITY"][-1])
-        self.uid_next = int(responses["UIDNEXT"][-1])
-        self.keeps_keywords = any(b"\\*" in flags for flags in responses.get("PERMANENTFLAGS", ()))
 
     def folder_name(self, path: str) -> str:
         """Return the server's name of a folder, given a path with ``/`` between its levels."""
@@ -183,6 +147,21 @@ class Mailbox:
         unsafe = {"/", self._delimiter, "%", "*"} - {""}
         part = "".join("_" if char in unsafe or not char.isprintable() else char for char in label).strip()
         return part or "_"
+
+    def ensure_folder(self, folder: str, *, create: bool) -> None:
+        """Check that a folder exists, or create it.
+
+        Raises:
+            RefusedError: the folder does not exist.
+        """
+        with _library_errors():
+            try:
+                self._box.folder.status(folder, ["UIDNEXT"])
+            except MailboxFolderStatusError as error:
+                if not create:
+                    raise RefusedError(f"there is no folder {folder}; create it, or use --create") from error
+                self._box.folder.create(folder)
+                self._box.folder.subscribe(folder, True)
 
     def uids_after(self, uid: int) -> list[int]:
         """Return the UIDs of the messages after another one, in ascending order."""
@@ -199,10 +178,6 @@ class Mailbox:
         found = self._search(f"{criteria} SINCE {day.day:02}-{_MONTHS[day.month - 1]}-{day.year}")
         return [uid for uid in found if self._arrived_at(uid) >= moment.timestamp()]
 
-    def exists(self, uid: int) -> bool:
-        """Return whether a message is in the mailbox."""
-        return uid in self._search(f"UID {uid}")
-
     def fetch(self, uid: int) -> StoredMessage | None:
         """Return a message, or None if it is not in the mailbox any more. It stays unread.
 
@@ -212,13 +187,31 @@ class Mailbox:
         try:
             parts = self._fetch(uid, "UID FLAGS BODY.PEEK[]")
         except RefusedError:
-            return StoredMessage(None, frozenset()) if self.exists(uid) else None
+            return StoredMessage(None) if self._search(f"UID {uid}") else None
         for head, content in parts:
             number = _UID.search(head)
             if number is not None and int(number[1]) == uid:
-                flags = frozenset(flag.decode("ascii", "replace") for flag in imaplib.ParseFlags(head))
-                return StoredMessage(content, flags)
+                flags = (flag.decode("ascii", "replace").lower() for flag in imaplib.ParseFlags(head))
+                return StoredMessage(content, ROUTED.lower() in flags)
         return None
+
+    def find(self, fingerprint: Fingerprint) -> int | None:
+        """Return the UID of the message with a fingerprint in the selected folder; None if there is none."""
+        size = fingerprint.size
+        for uid in self._search(f"LARGER {size - 1} SMALLER {size + 1}"):
+            message = self.fetch(uid)
+            if message and message.content and Fingerprint.compute(message.content) == fingerprint:
+                return uid
+        return None
+
+    def has_copy(self, folder: str, fingerprint: Fingerprint) -> bool:
+        """Return whether the message with a fingerprint is in another folder."""
+        with _library_errors():
+            self._box.folder.set(folder, readonly=True)
+        found = self.find(fingerprint)
+        with _library_errors():
+            self._box.folder.set(self._name)
+        return found is not None
 
     def add_keywords(self, uid: int, keywords: Sequence[str]) -> None:
         """Add keywords to a message. The server ignores a message that does not exist."""
@@ -231,17 +224,8 @@ class Mailbox:
         self._uid_command("COPY", str(uid), encode_folder(folder))
 
     def move(self, uid: int, folder: str) -> None:
-        """Move a message to a folder, in one step if the server can."""
-        if self._can_move:
-            self._uid_command("MOVE", str(uid), encode_folder(folder))
-        else:
-            self.copy(uid, folder)
-            self.remove(uid)
-
-    @property
-    def moves_in_one_step(self) -> bool:
-        """Whether a message that is moved is never in both folders, and never in none."""
-        return self._can_move
+        """Move a message to a folder. The server must have MOVE."""
+        self._uid_command("MOVE", str(uid), encode_folder(folder))
 
     def remove(self, uid: int) -> None:
         """Remove a message. If the server cannot remove a single message, it is only marked as deleted."""
@@ -249,61 +233,13 @@ class Mailbox:
         if self._can_expunge_one:
             self._uid_command("EXPUNGE", str(uid))
 
-    def position(self, folder: str, *, create: bool) -> FolderPosition:
-        """Return the position at the end of a folder.
-
-        Args:
-            folder: name of the folder.
-            create: whether to create the folder if it does not exist.
-
-        Raises:
-            RefusedError: the folder does not exist.
-        """
-        with _library_errors():
-            try:
-                status = self._status(folder)
-            except MailboxFolderStatusError as error:
-                if not create:
-                    raise RefusedError(f"there is no folder {folder}; create it, or use --create") from error
-                with suppress(UnexpectedCommandStatusError):  # somebody else has just created it
-                    self._box.folder.create(folder)
-                    self._box.folder.subscribe(folder, True)
-                status = self._status(folder)
-        return FolderPosition(folder, status["UIDVALIDITY"], status["UIDNEXT"])
-
-    def _status(self, folder: str) -> dict[str, int]:
-        return self._box.folder.status(folder, ["UIDVALIDITY", "UIDNEXT"])
-
-    def is_copied(self, position: FolderPosition, size: int, digest: str) -> bool:
-        """Return whether a message has arrived in a folder after a position."""
-        with _library_errors():
-            self._select(position.folder, readonly=True)
-            first = position.uid_next if self.uid_validity == position.uid_validity else 1
-        found = self.find(size, digest, first)
-        with _library_errors():
-            self._select(self._name)
-        return found is not None
-
-    def find(self, size: int, digest: str, first_uid: int = 1) -> int | None:
-        """Return the UID of the message with a content; None if there is none.
-
-        Args:
-            size: number of bytes of the message.
-            digest: SHA-256 of the message, see ``content_digest``.
-            first_uid: the first UID to look at.
-        """
-        for uid in self.uids_after(first_uid - 1):
-            for head, _ in self._fetch(uid, "UID RFC822.SIZE"):
-                found = _SIZE.search(head)
-                if found is not None and int(found[1]) == size:
-                    message = self.fetch(uid)
-                    if message and message.content is not None and content_digest(message.content) == digest:
-                        return uid
-        return None
-
     def wait(self, seconds: float) -> None:
-        """Return when something happens in the mailbox, or after some seconds. The server must have IDLE."""
+        """Return after some seconds, or when something happens in the mailbox if the server reports it."""
         with _library_errors():
+            if not self.can_idle:
+                time.sleep(seconds)
+                self._box.client.noop()  # lets the server report changes
+                return
             idle = self._box.idle
             idle.start()  # type: ignore[no-untyped-call]
             if not self._has_received():
@@ -321,11 +257,6 @@ class Mailbox:
             return False
         finally:
             sock.settimeout(timeout)
-
-    def keep_alive(self) -> None:
-        """Let the server report changes, and keep the connection."""
-        with _library_errors():
-            self._box.client.noop()
 
     def close(self) -> None:
         """Close the connection."""
@@ -364,11 +295,6 @@ class Mailbox:
         return answer
 
 
-def content_digest(content: bytes) -> str:
-    """Return the digest of a message, as ``Mailbox.find`` compares it."""
-    return hashlib.sha256(content).hexdigest()
-
-
 def _connect(server: Server) -> BaseMailBox:
     if server.security == "none":
         return MailBoxUnencrypted(server.host, server.port, TIMEOUT_SECONDS)
@@ -380,17 +306,13 @@ def _connect(server: Server) -> BaseMailBox:
 
 @contextmanager
 def _library_errors() -> Iterator[None]:
-    """Convert the errors of the libraries."""
+    """Convert the errors of the libraries, which also read responses without checking their form."""
     try:
         yield
     except UnexpectedCommandStatusError as error:
         raise RefusedError(str(error)) from error
-    except (imaplib.IMAP4.error, ImapToolsError, OSError, EOFError) as error:
-        _lost(error)
-    except (KeyError, ValueError, IndexError, TypeError, AttributeError) as error:
-        # The libraries read responses without checking their form.
-        _lost(error)
-
-
-def _lost(error: Exception) -> NoReturn:
-    raise MailboxLostError(f"{type(error).__name__}: {error}") from error
+    except (
+        *(imaplib.IMAP4.error, ImapToolsError, OSError, EOFError),
+        *(KeyError, ValueError, IndexError, TypeError, AttributeError),
+    ) as error:
+        raise MailboxLostError(f"{type(error).__name__}: {error}") from error

@@ -1,22 +1,23 @@
 """What ``covey imap`` remembers about a mailbox, in a file that is replaced as a whole.
 
-Messages up to ``last_uid`` are handled, except those in ``unfinished``. What will be done with a message is
-written before it is done. So a process that is killed at any point neither misses a message nor handles one
-twice.
+Messages up to ``last_uid`` are handled, except those in ``unfinished``. A message is in ``unfinished`` before
+anything is done with it, so a process that starts again knows for which messages it must find out what was
+done.
 """
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import IO
+from typing import IO, Self
 
 from pydantic import TypeAdapter, ValidationError
 
-from app.inbound.imap_mailbox import FolderPosition
+from models.serialization.fsync import fsync_folder
 
 
 class StateError(Exception):
@@ -24,52 +25,50 @@ class StateError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What is done with a message that was routed.
+class Fingerprint:
+    """Identifies a message in any folder, and under any UID.
 
     Attributes:
-        decision_id: id of the decision; None if the message could not be read.
-        keywords: keywords that the message gets.
-        targets: the folders that get the message, with their ends before.
-        leaves: whether the message leaves the mailbox.
         size: number of bytes of the message.
         digest: SHA-256 of the message.
     """
 
-    decision_id: str | None
-    keywords: tuple[str, ...]
-    targets: tuple[FolderPosition, ...]
-    leaves: bool
     size: int
     digest: str
 
+    @classmethod
+    def compute(cls, content: bytes) -> Self:
+        """Return the fingerprint of a raw message."""
+        return cls(len(content), hashlib.sha256(content).hexdigest())
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class State:
     """The state of a mailbox.
 
     Attributes:
         account: the mailbox.
-        started_at: earlier messages are none of our business; None: all are.
+        started_at: messages that arrived earlier are not routed; None: all are.
         uid_validity: the numbering of the messages.
         last_uid: the last message that was looked at.
-        unfinished: messages that are not handled yet; with a plan if they were routed.
+        unfinished: messages that are not handled yet; with a fingerprint if something may be done already.
     """
 
     account: str
     started_at: datetime | None
     uid_validity: int
     last_uid: int
-    unfinished: dict[int, Plan | None] = field(default_factory=dict)
+    unfinished: dict[int, Fingerprint | None] = field(default_factory=dict)
 
-    def with_unfinished(self, uid: int, plan: Plan | None) -> State:
-        """Return the state after a message was looked at."""
-        return replace(self, last_uid=max(self.last_uid, uid), unfinished={**self.unfinished, uid: plan})
+    def record(self, uid: int, fingerprint: Fingerprint | None) -> None:
+        """Record a message that is unfinished."""
+        self.last_uid = max(self.last_uid, uid)
+        self.unfinished[uid] = fingerprint
 
-    def with_finished(self, uid: int) -> State:
-        """Return the state after a message was handled."""
-        unfinished = {other: plan for other, plan in self.unfinished.items() if other != uid}
-        return replace(self, last_uid=max(self.last_uid, uid), unfinished=unfinished)
+    def finish(self, uid: int) -> None:
+        """Record that a message was handled."""
+        self.last_uid = max(self.last_uid, uid)
+        self.unfinished.pop(uid, None)
 
 
 _STATE = TypeAdapter(State)
@@ -131,11 +130,7 @@ class StateFile:
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(self._path)
-            folder = os.open(self._path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            fsync_folder(self._path.parent)
         except OSError as error:
             raise StateError(f"{self._path} cannot be written: {error.strerror}") from error
 

@@ -18,7 +18,7 @@ from typing import Literal, Protocol, Self
 from app.inbound.mail_headers import decision_fields, header_length, header_with
 from app.inbound.routed_message import RoutedMessage
 from app.inbound.service_client import NotRoutedError
-from app.inbound.smtp_next_hop import line_chunks
+from app.inbound.smtp.next_hop import line_chunks
 
 MAX_HOPS = 100
 """A message with as many fields ``Received`` is in a loop (RFC 5321, 6.3)."""

@@ -12,21 +12,19 @@ import asyncio
 import re
 import socket
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from ipaddress import IPv4Network, IPv6Network, ip_address
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, cast
 
 import structlog
 from aiosmtpd.lmtp import LMTP
 from aiosmtpd.smtp import SMTP, Session
 from typing_extensions import override
 
-from app.inbound.filtered_message import MAX_HOPS, IncomingMessage, MessageFilter, TooManyHopsError
 from app.inbound.service_client import NotRoutedError
-from app.inbound.smtp_next_hop import Address, NextHop, Reply, UnavailableError
+from app.inbound.smtp.filtered_message import MAX_HOPS, IncomingMessage, MessageFilter, TooManyHopsError
+from app.inbound.smtp.next_hop import Address, NextHop, Reply, UnavailableError
 
 IDLE_SECONDS = 300.0
 """How long a client may be silent (RFC 5321, 4.5.3.2.7)."""
@@ -54,7 +52,6 @@ _SIZE = re.compile(r"(?:^| )SIZE=(\d+)(?: |$)", re.IGNORECASE)
 _NO_TRANSACTION = Reply.of("503 5.5.1 send MAIL first")
 
 log = structlog.get_logger(__name__)
-T = TypeVar("T")
 
 
 @dataclass
@@ -68,8 +65,8 @@ class FilterState:
         max_bytes: maximum size of a message.
         slots: limits how many messages are in memory at the same time.
         max_connections: how many clients can be connected at the same time.
-        threads: runs the calls of the next hops, one for each connection.
         connections: the connections.
+        closing: ends the sessions with the next hop that are not used any more.
         stopping: whether no more messages are accepted.
     """
 
@@ -79,8 +76,8 @@ class FilterState:
     max_bytes: int
     slots: asyncio.Semaphore
     max_connections: int
-    threads: Executor
     connections: set[FilterProtocol] = field(default_factory=set)
+    closing: set[asyncio.Task[None]] = field(default_factory=set)
     stopping: bool = False
 
 
@@ -274,7 +271,7 @@ class FilterProtocol(SMTP):
 
     async def _connected(self) -> NextHop:
         if self._hop is None:
-            self._hop = await self._in_thread(partial(NextHop, self._state.next_hop))
+            self._hop = await NextHop.connect(self._state.next_hop)
         return self._hop
 
     async def _begin(self, sender: str, parameters: str) -> Reply:
@@ -285,7 +282,7 @@ class FilterProtocol(SMTP):
                 if "SIZE" not in hop.extensions:  # the filter always announces it
                     parameters = _SIZE.sub(" ", parameters).strip()
                 line = f"MAIL FROM:{sender} {parameters}".rstrip()
-                return await self._in_thread(partial(hop.command, line))
+                return await hop.command(line)
             except UnavailableError as error:
                 self._hop = None
                 if is_new:
@@ -296,7 +293,7 @@ class FilterProtocol(SMTP):
         if self._hop is None:
             return Reply.of("451 4.4.2 the connection to the next hop is broken")
         try:
-            return await self._in_thread(partial(self._hop.command, line))
+            return await self._hop.command(line)
         except UnavailableError as error:
             # The transaction stays open here, so that the client gets the same reply for all that follows.
             self._hop = None
@@ -309,28 +306,21 @@ class FilterProtocol(SMTP):
             return
         if abort:
             self._hop.abort()
-            self._close_hop()
+            self._hop = None
         elif has_sender:
             await self._command("RSET")
 
     def _close_hop(self) -> None:
         if self._hop is not None:
-            self._state.threads.submit(self._hop.close)
+            task = asyncio.create_task(self._hop.close())
+            self._state.closing.add(task)
+            task.add_done_callback(self._state.closing.discard)
             self._hop = None
 
     async def _unavailable(self, error: UnavailableError) -> None:
         log.warning("smtp.next_hop_unavailable", reason=str(error))
         await self.push("421 4.3.2 the next hop is not available, try again later")
         self._writer.close()
-
-    async def _in_thread(self, function: Callable[[], T]) -> T:
-        """Run a call of the next hop. If the client closes the connection meanwhile, so does the filter."""
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._state.threads, function)
-        except asyncio.CancelledError:
-            if self._hop is not None:
-                self._hop.abort()
-            raise
 
     # The message
 
@@ -385,7 +375,7 @@ class FilterProtocol(SMTP):
     async def _routed(self, content: bytes | None) -> list[Reply]:
         if content is None:
             return [Reply.of(_too_large(self._state.max_bytes))]
-        message = await self._in_thread(partial(IncomingMessage.parse, content))
+        message = await asyncio.to_thread(IncomingMessage.parse, content)
         del content
         fields = await self._state.filter.fields(message)
         reply = await self._command("DATA")
@@ -393,7 +383,7 @@ class FilterProtocol(SMTP):
             return [_try_again(UnavailableError("unexpected reply to DATA")) if reply.accepts else reply]
         n_replies = self._n_recipients if self._state.next_hop.lmtp else 1
         lines = message.lines_with(fields)
-        replies = await self._in_thread(partial(self._hop.send, lines, n_replies))
+        replies = await self._hop.send(lines, n_replies)
         # The transaction has ended.
         self._has_sender = False
         log.info(

@@ -2,15 +2,18 @@
 
 The filter repeats the commands of its client to the next hop, and returns its replies unchanged. So the next
 hop alone decides which senders, recipients and messages it accepts, and the client knows it at once.
+
+There is no library for this: ``smtplib`` needs a thread for each session, and ``aiosmtplib`` knows no LMTP
+(it drops all replies to a message but the first) and changes the line ends of a message.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
-import smtplib
 import socket
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Self
 
@@ -22,6 +25,9 @@ REPLY_SECONDS = 300.0
 
 QUIT_SECONDS = 5.0
 """How long to wait for the reply to QUIT, which changes nothing."""
+
+MAX_LINE_BYTES = 8192
+"""Maximum length of a line of a reply."""
 
 CHUNK_BYTES = 65536
 """Minimum size of the pieces in which a message is sent."""
@@ -91,6 +97,9 @@ class Reply:
         """Whether the server has done what was asked."""
         return 200 <= self.code < 300
 
+    def __str__(self) -> str:
+        return f"{self.code} {b' '.join(self.lines).decode(errors='replace')}"
+
     def encode(self) -> bytes:
         """Return the reply as it is sent, without the last line end."""
         *first, last = self.lines
@@ -98,44 +107,45 @@ class Reply:
 
 
 class NextHop:
-    """A connection to the next hop. Its methods block, and only one of them may run at the same time.
+    """A session with the next hop. Only one of its methods may run at the same time.
 
-    Args:
-        address: the server.
+    Whatever interrupts a command or a message also breaks the connection, since nobody would know what the
+    next reply is about, and since the next hop must drop a message that is incomplete.
 
-    Raises:
-        UnavailableError: the server does not accept the connection.
+    Attributes:
+        extensions: the parameters of each extension that the server announces.
     """
 
-    def __init__(self, address: Address) -> None:
-        self.lmtp = address.lmtp
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self.extensions: dict[str, str] = {}
+
+    @classmethod
+    async def connect(cls, address: Address) -> Self:
+        """Begin a session.
+
+        Raises:
+            UnavailableError: the server does not accept the connection.
+        """
         try:
-            # This class connects to Unix sockets, and is otherwise the same as smtplib.SMTP.
-            self._client = smtplib.LMTP(
-                address.host, address.port, local_hostname=socket.gethostname(), timeout=CONNECT_SECONDS
-            )
-        except (OSError, smtplib.SMTPException) as error:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                if address.host.startswith("/"):
+                    streams = await asyncio.open_unix_connection(address.host, limit=MAX_LINE_BYTES)
+                else:
+                    streams = await asyncio.open_connection(address.host, address.port, limit=MAX_LINE_BYTES)
+                hop = cls(*streams)
+                with hop._broken_by_errors():
+                    hop._check(await hop._reply(), 220)
+                    verb = "LHLO" if address.lmtp else "EHLO"
+                    reply = await hop.command(f"{verb} {socket.gethostname()}")
+                    hop._check(reply, 250)
+        except (OSError, UnavailableError) as error:
             raise UnavailableError(f"{address} does not accept the connection: {_reason(error)}") from error
-        self._client.ehlo_msg = "lhlo" if address.lmtp else "ehlo"
-        self._client.command_encoding = "utf-8"
-        try:
-            code, message = self._client.ehlo()
-        except (OSError, smtplib.SMTPException) as error:
-            self._client.close()
-            raise UnavailableError(f"{address} does not reply: {_reason(error)}") from error
-        if code != 250:
-            self._client.close()
-            raise UnavailableError(
-                f"{address} refuses the greeting: {code} {message.decode(errors='replace')}"
-            )
-        if (connection := self._client.sock) is not None:
-            connection.settimeout(REPLY_SECONDS)
-            if connection.family != socket.AF_UNIX:
-                # A message is sent in pieces, of which the last ones would wait for an acknowledgement.
-                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.extensions: dict[str, str] = {
-            name.upper(): parameters for name, parameters in self._client.esmtp_features.items()
-        }
+        for line in reply.lines[1:]:
+            name, _, parameters = line.decode("utf-8", "replace").partition(" ")
+            hop.extensions[name.upper()] = parameters.strip()
+        return hop
 
     @property
     def max_bytes(self) -> int | None:
@@ -143,20 +153,17 @@ class NextHop:
         size = self.extensions.get("SIZE", "")
         return int(size) if size.isdecimal() and int(size) else None
 
-    def command(self, line: str) -> Reply:
+    async def command(self, line: str) -> Reply:
         """Send a command, and return the reply.
 
         Raises:
             UnavailableError: there is no reply, or the server closes the connection. It is closed.
         """
-        try:
-            self._client.putcmd(line)
-        except (OSError, smtplib.SMTPException) as error:
-            self._client.close()
-            raise UnavailableError(f"the connection to the next hop is broken: {_reason(error)}") from error
-        return self._reply(continues=line == "DATA")
+        with self._broken_by_errors():
+            self._writer.write(line.encode() + b"\r\n")
+            return await self._reply(continues=line == "DATA")
 
-    def send(self, content: Iterable[bytes], n_replies: int) -> list[Reply]:
+    async def send(self, content: Iterable[bytes], n_replies: int) -> list[Reply]:
         """Send the content of a message after the reply to DATA, and return the replies.
 
         Args:
@@ -168,41 +175,61 @@ class NextHop:
         """
         replies: list[Reply] = []
         try:
-            for lines in content:
-                self._client.send(_LEADING_DOT.sub(b"..", lines))
-            self._client.send(b".\r\n")
-            replies.extend(self._reply() for _ in range(n_replies))
-        except (OSError, smtplib.SMTPException, UnavailableError) as error:
-            self._client.close()
-            lost = Reply.of(f"451 4.4.2 the connection to the next hop is broken: {_reason(error)}")
-            replies += [lost] * (n_replies - len(replies))
+            with self._broken_by_errors():
+                for lines in content:
+                    self._writer.write(b"." * lines.startswith(b".") + lines.replace(b"\n.", b"\n.."))
+                    async with asyncio.timeout(REPLY_SECONDS):
+                        await self._writer.drain()
+                self._writer.write(b".\r\n")
+                while len(replies) < n_replies:
+                    replies.append(await self._reply())
+        except UnavailableError as error:
+            replies += [Reply.of(f"451 4.4.2 {error}")] * (n_replies - len(replies))
         return replies
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """End the session in order, and close the connection."""
-        with suppress(OSError, smtplib.SMTPException):
-            if self._client.sock is not None:
-                self._client.sock.settimeout(QUIT_SECONDS)
-            self._client.quit()
-        self._client.close()
+        with suppress(UnavailableError, TimeoutError):
+            if not self._writer.is_closing():
+                async with asyncio.timeout(QUIT_SECONDS):
+                    await self.command("QUIT")
+        self.abort()
 
     def abort(self) -> None:
-        """Break the connection, also while another thread waits for a reply. Call ``close`` afterwards."""
-        if (connection := self._client.sock) is not None:
-            with suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
+        """Break the connection."""
+        self._writer.transport.abort()
 
-    def _reply(self, *, continues: bool = False) -> Reply:
-        try:
-            code, message = self._client.getreply()
-        except (OSError, smtplib.SMTPException) as error:
-            self._client.close()
-            raise UnavailableError(f"the connection to the next hop is broken: {_reason(error)}") from error
-        if not (code == 354 if continues and 300 <= code < 400 else code // 100 in (2, 4, 5)) or code == 421:
+    async def _reply(self, *, continues: bool = False) -> Reply:
+        lines: list[bytes] = []
+        more = True
+        async with asyncio.timeout(REPLY_SECONDS):
+            while more:
+                line = await self._reader.readuntil(b"\n")
+                lines.append(line[4:].strip())
+                more = line[3:4] == b"-"
+        reply = Reply(int(line[:3]) if line[:3].isdigit() else 0, tuple(lines))
+        if continues and 300 <= reply.code < 400:
+            self._check(reply, 354)
+        elif reply.code // 100 not in (2, 4, 5) or reply.code == 421:
             # 421: the server closes the connection. Otherwise, it does not speak the protocol.
-            self._client.close()
-            raise UnavailableError(f"the next hop replied {code} {message.decode(errors='replace')}")
-        return Reply(code, tuple(message.split(b"\n")))
+            raise UnavailableError(f"the next hop replied {reply}")
+        return reply
+
+    def _check(self, reply: Reply, code: int) -> None:
+        if reply.code != code:
+            raise UnavailableError(f"the next hop replied {reply}")
+
+    @contextmanager
+    def _broken_by_errors(self) -> Iterator[None]:
+        """Break the connection if the block fails or is cancelled."""
+        try:
+            yield
+        except (OSError, EOFError, asyncio.LimitOverrunError) as error:
+            self.abort()
+            raise UnavailableError(f"the connection to the next hop is broken: {_reason(error)}") from error
+        except BaseException:
+            self.abort()
+            raise
 
 
 def line_chunks(content: bytes, begin: int = 0) -> Iterator[bytes]:
@@ -213,11 +240,7 @@ def line_chunks(content: bytes, begin: int = 0) -> Iterator[bytes]:
         begin = end
 
 
-_LEADING_DOT = re.compile(rb"^\.", re.MULTILINE)
-
-
 def _reason(error: Exception) -> str:
-    if isinstance(error, smtplib.SMTPResponseException):
-        text = error.smtp_error
-        return f"{error.smtp_code} {text.decode(errors='replace') if isinstance(text, bytes) else text}"
+    if isinstance(error, EOFError):
+        return "it was closed"
     return str(error) or type(error).__name__

@@ -44,17 +44,18 @@ class Rules:
         named = [*self.folders.values(), self.review_folder, self.fallback_folder]
         return list(dict.fromkeys(path for path in named if path))
 
-    def folders_of(self, decision: RoutedMessage, path_part: Callable[[str], str]) -> list[str]:
+    def folders_of(self, decision: RoutedMessage | None, path_part: Callable[[str], str]) -> list[str]:
         """Return the distinct folders of a message, as paths; none if it stays where it is.
 
         Args:
-            decision: the decision.
+            decision: the decision; None if the message cannot be read.
             path_part: makes one level of a path out of any text.
         """
         if self.action == "flag":
             return []
-        if decision.disposition != "routed":
-            folder = self.review_folder if decision.disposition == "review" else self.fallback_folder
+        if decision is None or decision.disposition != "routed":
+            is_review = decision is not None and decision.disposition == "review"
+            folder = self.review_folder if is_review else self.fallback_folder
             return [folder] if folder else []
         paths = [self._folder_of(department, path_part) for department in decision.departments]
         return list(dict.fromkeys(path for path in paths if path))
@@ -68,9 +69,9 @@ class Rules:
         destination, label = path_part(department.destination), path_part(department.label)
         return label.join(part.replace("{destination}", destination) for part in parts)
 
-    def keywords_of(self, decision: RoutedMessage) -> list[str]:
-        """Return the keywords of a message."""
-        if self.action != "flag":
+    def keywords_of(self, decision: RoutedMessage | None) -> list[str]:
+        """Return the keywords of a message; none if it cannot be read."""
+        if self.action != "flag" or decision is None:
             return []
         if decision.disposition != "routed":
             return [REVIEW if decision.disposition == "review" else FALLBACK]

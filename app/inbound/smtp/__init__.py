@@ -1,0 +1,1 @@
+"""``covey smtp``: a content filter between mail servers."""
