@@ -17,7 +17,7 @@ from app.api.app_state import AppState
 from app.api.catalog_expiry import CatalogExpiry
 from app.api.direct_routes import DirectRoutes
 from app.api.middleware import RequestMiddleware, body_budget, body_limit
-from app.api.web_pages import WebPageFilter, split
+from app.api.web_pages import WebPageFilter
 from app.batch_predictions import api as batch_predictions
 from app.console import installation as console
 from app.console.sessions import ConsoleSessions
@@ -37,8 +37,7 @@ from app.keys.last_used import LastUsed
 from app.keys.service import require_keys
 from app.learners import api as learners
 from app.limits.rates import RateLimiter
-from app.protocols.label_studio import api as label_studio
-from app.protocols.open_inference import api as open_inference
+from app.protocols import table as protocols
 from app.registry import api as registry
 from app.registry.queries import resolve
 from app.routing import api as routing
@@ -52,7 +51,7 @@ from app.serving.loaded_models import LoadedModels
 from app.serving.preloading import Preloader
 from app.serving.schemas import PredictRequest
 from app.serving.state import Catalog
-from app.settings import Settings, get_settings
+from app.settings import Settings, get_settings, split
 from app.telemetry.opening import open_spans
 from app.threads import REQUESTS
 from app.training import api as training
@@ -66,8 +65,6 @@ _ROUTERS = (
     experiments.router,
     registry.router,
     predictions.router,
-    open_inference.router,
-    label_studio.router,
     evaluations.router,
     batch_predictions.router,
     routing.router,
@@ -95,6 +92,7 @@ def require_servable(settings: Settings, db: Database) -> None:
 def create_app(settings: Settings | None = None) -> FastAPI:
     """Return the application. Without an argument, it uses the settings of the process."""
     settings = settings or get_settings()
+    routers = (*_ROUTERS, *protocols.served(settings))
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -149,7 +147,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         ProxyHeadersMiddleware, trusted_hosts=os.environ.get("FORWARDED_ALLOW_IPS", "127.0.0.1")
     )
     app.add_middleware(CatalogExpiry)
-    app.add_middleware(DirectRoutes, routers=_ROUTERS)
+    app.add_middleware(DirectRoutes, routers=routers)
     if origins := split(settings.cors_origins):
         app.add_middleware(
             CORSMiddleware,
@@ -166,7 +164,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         access_log=AccessLog(settings),
     )
     problem_handlers.install(app)
-    for router in _ROUTERS:
+    for router in routers:
         app.include_router(router)
     docs_page.install(app)
     console.install(app)

@@ -7,7 +7,7 @@ import ipaddress
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias, get_args
 
 from pydantic import (
     Field,
@@ -30,6 +30,10 @@ PREFIX = "COVEY_"
 
 CLIENT_VARIABLES = frozenset({"COVEY_API_KEY", "COVEY_IMAP_PASSWORD", "COVEY_URL"})
 """Variables of commands that call a service. They are no settings."""
+
+
+Protocol: TypeAlias = Literal["open_inference", "label_studio"]
+PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
 
 
 class Settings(BaseSettings):
@@ -235,6 +239,10 @@ class Settings(BaseSettings):
     limits_url: str = ""
     """URL of the Redis that counts requests. Empty: the broker, which must then be Redis or Valkey."""
 
+    protocols: str = ",".join(PROTOCOLS)
+    """Protocols of other projects that the API serves, separated by commas: ``open_inference`` at ``/v2``,
+    and ``label_studio`` at ``/label-studio``. Empty: none."""
+
     cors_origins: str = ""
     """Origins whose web pages can call the service (CORS), separated by commas. Empty: none."""
 
@@ -249,6 +257,13 @@ class Settings(BaseSettings):
     ready_queue_seconds: PositiveFloat = 60.0
     """If a job waits longer than this although a worker has capacity, readiness returns 503."""
 
+    @field_validator("protocols")
+    @classmethod
+    def _check_protocols(cls, value: str) -> str:
+        if unknown := set(split(value)) - set(PROTOCOLS):
+            raise ValueError(f"{min(unknown)} is not one of {', '.join(PROTOCOLS)}")
+        return value
+
     @field_validator("encryption_key")
     @classmethod
     def _check_keys(cls, value: SecretStr) -> SecretStr:
@@ -259,6 +274,11 @@ class Settings(BaseSettings):
                     f"`openssl rand -base64 {KEY_BYTES}` prints a new one"
                 )
         return value
+
+    def served_protocols(self) -> list[Protocol]:
+        """Return the protocols of other projects that the API serves."""
+        names = split(self.protocols)
+        return [protocol for protocol in PROTOCOLS if protocol in names]
 
     def encryption_keys(self) -> list[bytes]:
         """Return the keys of kept messages: the first one encrypts, and all of them decrypt."""
@@ -291,7 +311,12 @@ def unknown_variables(environment: Mapping[str, str]) -> list[str]:
 
 
 def _split(keys: SecretStr) -> list[str]:
-    return [key.strip() for key in keys.get_secret_value().split(",") if key.strip()]
+    return split(keys.get_secret_value())
+
+
+def split(names: str) -> list[str]:
+    """Split a setting that lists names, separated by commas."""
+    return [name.strip() for name in names.split(",") if name.strip()]
 
 
 def _decode(key: str) -> bytes | None:

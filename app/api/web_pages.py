@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from app.api.request_head import RequestHead
 from app.errors import Forbidden
-from app.settings import Settings
+from app.settings import Settings, split
 
 
 class WebPageFilter:
@@ -55,11 +55,6 @@ class WebPageFilter:
         if hostname is None:
             return False
         return hostname == "localhost" or hostname in self._hosts or _is_loopback(hostname)
-
-
-def split(names: str) -> list[str]:
-    """Split a setting that lists names, separated by commas."""
-    return [name.strip() for name in names.split(",") if name.strip()]
 
 
 # Most requests have the same host, and parsing it takes longer than the rest of the filter.

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from functools import partial
 
 from app.api.request_head import RequestHead
-from app.api.web_pages import split
 from app.inbound.providers.delivery import (
     Delivery,
     Provider,
@@ -23,7 +22,7 @@ from app.inbound.providers.delivery import (
     not_configured,
 )
 from app.inbound.providers.forms import FORM_TYPES, read_form, required_field
-from app.settings import Settings
+from app.settings import Settings, split
 
 VARIABLE = "COVEY_INBOUND_MAILGUN_KEYS"
 

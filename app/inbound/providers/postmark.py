@@ -12,10 +12,9 @@ import hmac
 
 from app.api.errors import Unauthorized
 from app.api.request_head import RequestHead
-from app.api.web_pages import split
 from app.inbound.providers.delivery import Delivery, Provider, ReadBody, digest, not_configured
 from app.inbound.providers.json_fields import read_object, required_text
-from app.settings import Settings
+from app.settings import Settings, split
 
 VARIABLE = "COVEY_INBOUND_POSTMARK_CREDENTIALS"
 

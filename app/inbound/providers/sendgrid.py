@@ -18,7 +18,6 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 
 from app.api.request_head import RequestHead
-from app.api.web_pages import split
 from app.errors import Forbidden
 from app.inbound.providers.delivery import (
     Delivery,
@@ -31,7 +30,7 @@ from app.inbound.providers.delivery import (
     not_configured,
 )
 from app.inbound.providers.forms import FORM_TYPES, read_form, required_field
-from app.settings import Settings
+from app.settings import Settings, split
 
 VARIABLE = "COVEY_INBOUND_SENDGRID_KEYS"
 SIGNATURE_HEADER = b"x-twilio-email-event-webhook-signature"

@@ -12,12 +12,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.api.request_head import RequestHead
-from app.api.web_pages import split
 from app.errors import BadRequest, Invalid
 from app.inbound.providers import sns
 from app.inbound.providers.delivery import Delivery, Notice, Provider, ReadBody, digest
 from app.inbound.providers.json_fields import read_object, required_text
-from app.settings import Settings
+from app.settings import Settings, split
 
 
 def check_head(settings: Settings, _: RequestHead) -> ReadBody:
