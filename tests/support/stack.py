@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import fork_server
 import holds
 import httpx
 from waiting import LIMIT_SECONDS, wait_for
 
-from app.server.parent_death import end_with_parent
 from models import catalog
 
 READY = "Covey is ready at "
@@ -38,23 +36,15 @@ class Stack:
         self.log = data.parent / f"{data.name}.log"
         self.settings = dict(settings or {})
         self._holds = data.parent / f"{data.name}.holds"
-        self._process: subprocess.Popen[str] | None = None
+        self._process: fork_server.Command | None = None
         self.url = ""
         self.http = httpx.Client(timeout=LIMIT_SECONDS, trust_env=False)
 
     def start(self) -> Stack:
         """Start the service, and wait until it is ready."""
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "app", "serve", "--data", str(self.data), "--port", "0"],
-                env=self.environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                preexec_fn=end_with_parent(),  # noqa: PLW1509 - calls nothing that takes a lock
-            )
-        assert self._process.stdout is not None
+            arguments = ["serve", "--data", str(self.data), "--port", "0"]
+            self._process = fork_server.start(arguments, self.environment(), log)
         line = self._process.stdout.readline()
         if not line.startswith(READY):
             self._process.wait(LIMIT_SECONDS)
@@ -71,7 +61,6 @@ class Stack:
         assert self._process is not None
         self._process.send_signal(signal.SIGTERM)
         status = self._process.wait(LIMIT_SECONDS)
-        assert self._process.stdout is not None
         self._process.stdout.close()
         return status
 
@@ -130,7 +119,6 @@ class Stack:
         """Wait until a killed supervisor has ended."""
         assert self._process is not None
         self._process.wait(LIMIT_SECONDS)
-        assert self._process.stdout is not None
         self._process.stdout.close()
 
     def call(self, method: str, path: str, status: int, **options: Any) -> Any:

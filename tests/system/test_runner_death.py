@@ -20,7 +20,7 @@ pytestmark = pytest.mark.system
 ROOT = Path(__file__).parents[2]
 
 SERVERS = {
-    "test_every_server": ("-m app serve", "valkey-server", "moto.server"),
+    "test_every_server": ("fork_server", "valkey-server", "moto.server"),
     "test_one_server": ("valkey-server",),
 }
 """The servers that each test starts."""
