@@ -61,6 +61,11 @@ class SearchableText(TypeDecorator[str]):
         super().__init__(length)
         self.length = length
 
+    @property
+    def python_type(self) -> type[str]:
+        """The type of its values."""
+        return str
+
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002
         """Convert a value for the database."""
         # PostgreSQL cannot store the character 0.

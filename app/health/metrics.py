@@ -134,9 +134,10 @@ def metrics_registry(ctx: AppContext) -> CollectorRegistry:
     If several API processes share their metrics (``app/server/shared_metrics.py``), counters are sums over
     all processes, including those that have ended.
     """
-    registry = PROCESS
+    registry = CollectorRegistry()
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
-        registry = CollectorRegistry()
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    else:
+        registry.register(PROCESS)
     registry.register(_JobQueueCollector(ctx))
     return registry

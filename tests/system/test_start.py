@@ -13,7 +13,7 @@ pytestmark = pytest.mark.system
 
 def start_error(*words: str, database_url: str) -> str:
     """Run a command that cannot start, check its exit status, and return its error message."""
-    environment = {"COVEY_DATABASE_URL": database_url, "COVEY_LOG_LEVEL": "warning"}
+    environment = {"COVEY_DATABASE_URL": database_url, "COVEY_LOG_LEVEL": "error"}
     result = covey(*words, environment=environment)
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr.count("\n") == 1, result.stderr

@@ -17,6 +17,7 @@ import pytest
 from contract import problem_of
 from httpx import Response
 from in_process_api import InProcessApi, api
+from new_decisions import decision as new_decision
 from pydantic import SecretStr
 from sqlalchemy import delete, update
 from waiting import LIMIT_SECONDS
@@ -70,7 +71,7 @@ def desk(service_with_model: InProcessApi) -> InProcessApi:
         path.unlink()
     with service.ctx.db.write() as tx:
         tx.session.execute(delete(tables.Decision))
-    service.app.state.message_router._keeper._slow_until = 0.0
+    service.app.state.message_router._archive._slow_until = 0.0
     put_router(service, keep_messages="all", keep_days=10)
     return service
 
@@ -122,7 +123,7 @@ def test_a_router_keeps_the_messages_that_its_setting_names(
         ("review", False, True),
         ("fallback", False, True),
     ):
-        assert kept_messages.is_kept("review", decision(disposition=disposition, sampled=sampled)) is kept
+        assert kept_messages.is_kept("review", new_decision(disposition=disposition, sampled=sampled)) is kept
     for fields in ({"keep_messages": "some"}, {"keep_days": 0}):
         body = {"model": "m", "fallback": "front@example.org", **fields}
         problem_of(desk.send("PUT", "/v1/routers/desk", json=body), 422, "invalid_request")
@@ -188,7 +189,7 @@ def test_a_message_is_routed_although_the_storage_fails(
     released.set()
     desk.storage.before = lambda _call: None
     monkeypatch.setattr(kept_messages, "WRITE_SECONDS", LIMIT_SECONDS)
-    desk.app.state.message_router._keeper._slow_until = 0.0
+    desk.app.state.message_router._archive._slow_until = 0.0
     assert route(desk, 3)["message_kept"] is True
 
 
@@ -243,7 +244,7 @@ def test_a_message_whose_decision_expires_is_deleted(desk: InProcessApi) -> None
 @pytest.fixture
 def encrypted(desk: InProcessApi, monkeypatch: pytest.MonkeyPatch) -> InProcessApi:
     """The API with the key 1."""
-    keeper = desk.app.state.message_router._keeper
+    keeper = desk.app.state.message_router._archive
     monkeypatch.setattr(keeper, "_cipher", MessageCipher([key(1)]))
     return desk
 
