@@ -1,4 +1,4 @@
-"""Runs the command ``covey`` as ``python -m app``."""
+"""Run the command ``covey`` as ``python -m app``."""
 
 from app.cli.main import main
 

@@ -22,7 +22,7 @@ MIN_ERROR_SECONDS = 1.0
 
 
 class PeriodicTask:
-    """Calls a function in a daemon thread, in regular intervals and when it is woken. Calls never overlap.
+    """Call a function in a daemon thread, in regular intervals and when it is woken. Calls never overlap.
 
     An error does not end the thread. It is logged once, until a call succeeds again.
 

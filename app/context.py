@@ -15,7 +15,7 @@ from app.storage.probe import StorageProbe
 
 
 class JobRelay(Protocol):
-    """Hands queued jobs to the broker; see ``app.jobs.relay`` and ``workers.requests``."""
+    """Hand queued jobs to the broker; see ``app.jobs.relay`` and ``workers.requests``."""
 
     def notify(self, job_id: str) -> None:
         """Hand out a job that is queued. Must neither raise nor wait."""

@@ -27,7 +27,7 @@ _RANDOM_BYTES = 320
 
 
 class MonotonicUlids:
-    """Generates ULIDs as numbers, each larger than the one before. Safe to use from several threads."""
+    """Generate ULIDs as numbers, each larger than the one before. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self.reset()

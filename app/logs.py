@@ -15,7 +15,7 @@ from app.settings import Settings
 
 @dataclass(slots=True)
 class RequestIds:
-    """What the log lines of a request contain, so that they can be found.
+    """The ids that the log lines of a request contain, so that they can be found.
 
     Attributes:
         request_id: id of the request.

@@ -36,7 +36,7 @@ TIMER_SECONDS = 0.25
 
 
 class Maintenance(bootsteps.StartStopStep):
-    """Checks the database and forks the maintenance of the worker, before Celery forks the pool."""
+    """Check the database and fork the maintenance of the worker, before Celery forks the pool."""
 
     requires = ("celery.worker.components:Timer",)
 

@@ -22,13 +22,13 @@ STOP_SECONDS = 5.0
 
 
 class BrokerState(Protocol):
-    """Knows since when the broker is unavailable."""
+    """The time since which the broker is unavailable."""
 
     unavailable_since: float | None
 
 
 class Heartbeat:
-    """Registers the worker in the database, and shows that it is alive.
+    """Register the worker in the database, and show that it is alive.
 
     Args:
         settings: settings of the service.

@@ -1,4 +1,4 @@
-"""What a worker runs for each kind of job, and what else changes when a job ends."""
+"""The work of each kind of job, and what else changes when a job ends."""
 
 from __future__ import annotations
 

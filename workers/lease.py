@@ -1,4 +1,4 @@
-"""Renews the lease of one job in a thread, so that a slow database delays neither limits nor a stop."""
+"""Renew the lease of one job in a thread, so that a slow database delays neither limits nor a stop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _JOIN_SECONDS = 0.05
 
 
 class LeaseRenewal:
-    """Renews the lease of a claimed job with every heartbeat, over a connection of its own.
+    """Renew the lease of a claimed job with every heartbeat, over a connection of its own.
 
     If the database is unavailable, the job process continues; if this takes too long, the lease decides.
 

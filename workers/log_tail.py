@@ -46,7 +46,7 @@ class LogTail:
 
 
 class _TailHandler(logging.Handler):
-    """Writes structlog events as JSON lines; ignores what libraries log."""
+    """Write structlog events as JSON lines; ignore what libraries log."""
 
     def __init__(self, file: IO[bytes]) -> None:
         super().__init__()

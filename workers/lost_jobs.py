@@ -1,4 +1,4 @@
-"""Queues the jobs of workers again that died or stopped renewing their leases."""
+"""Queue the jobs of workers again that died or stopped renewing their leases."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class JobEndedError(Exception):
 
 @dataclass
 class _State:
-    """What a process of the pool works with.
+    """The objects that a process of the pool works with.
 
     Attributes:
         settings: settings of the service, with the number of processes of this worker.

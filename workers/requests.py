@@ -1,4 +1,4 @@
-"""What the processes of a worker ask its maintenance for, through pipes that they share."""
+"""The requests from the processes of a worker to its maintenance, through pipes that they share."""
 
 from __future__ import annotations
 

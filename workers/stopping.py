@@ -1,4 +1,4 @@
-"""Whether this worker stops, or only this process of it."""
+"""The flags that stop this worker, or only this process of it."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class _Window:
 
 
 class AccessLog:
-    """Writes a line for a request that has ended.
+    """Write a line for a request that has ended.
 
     Args:
         settings: decide which requests are logged.

@@ -1,4 +1,4 @@
-"""Lets the next prediction see what a client has seen in another response.
+"""Let the next prediction see what a client has seen in another response.
 
 A client that reads that a training has succeeded may send a prediction for its version at once, and the
 snapshot of this process may be older (``app.serving.state``). So after each response that may show a

@@ -1,4 +1,4 @@
-"""Calls the endpoints of predictions and messages without the router and the dependencies of FastAPI.
+"""Call the endpoints of predictions and messages without the router and the dependencies of FastAPI.
 
 These operations are most of the traffic, and FastAPI's part of a request would take longer than the
 prediction.

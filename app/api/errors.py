@@ -1,4 +1,4 @@
-"""Turns errors into problem details (RFC 9457), and defines the errors of the HTTP protocol.
+"""Turn errors into problem details (RFC 9457), and define the errors of the HTTP protocol.
 
 ``RESPONSES`` is the one place for the status of each error, and for its description in the OpenAPI document.
 """
@@ -124,7 +124,7 @@ class HeadersTooLarge(ServiceError):
 
 @dataclass(frozen=True)
 class ErrorResponse:
-    """How an error is sent.
+    """The form in which an error is sent.
 
     Attributes:
         error: the class of the error; its subclasses are sent in the same way.

@@ -1,4 +1,4 @@
-"""Compares the `ETag` of a resource with the condition of a request."""
+"""Compare the `ETag` of a resource with the condition of a request."""
 
 from __future__ import annotations
 

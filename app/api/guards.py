@@ -52,7 +52,7 @@ class Caller:
 
 
 class Authenticator(Protocol):
-    """Finds out who sends a request."""
+    """Find out who sends a request."""
 
     async def authenticate(self, secret: str) -> Caller | None:
         """Return the caller with this secret, or None if the secret is unknown or expired."""
@@ -64,7 +64,7 @@ class Authenticator(Protocol):
 
 
 class Sessions(Protocol):
-    """Finds out who is signed in to the console."""
+    """Find out who is signed in to the console."""
 
     async def caller(self, head: RequestHead, *, changes_state: bool) -> Caller | None:
         """Return the caller with the session of a request; None if it has no valid session.

@@ -27,7 +27,7 @@ ANONYMOUS = "anonymous"
 
 
 class Idempotency:
-    """Does the work of a creating request at most once.
+    """Do the work of a creating request at most once.
 
     Args:
         caller: id of the API key; each caller has its own idempotency keys.

@@ -136,7 +136,7 @@ _MARKING_DECODER: Final = json.JSONDecoder(object_pairs_hook=_mark_repeated_fiel
 
 
 class _PatientDecoder(json.JSONDecoder):
-    """Decodes a text with many values, and lets other threads run in between.
+    """Decode a text with many values, and let other threads run in between.
 
     The library's decoder in C holds the interpreter until it returns. This one, in Python, is ten times as
     slow. It also counts objects, lists and fields.

@@ -77,7 +77,7 @@ def body_limit(settings: Settings) -> Callable[[str], int]:
 
 
 class BodyBudget:
-    """Counts the bytes of request bodies that a process holds in memory.
+    """Count the bytes of request bodies that a process holds in memory.
 
     Args:
         limit: maximum number of bytes.
@@ -120,7 +120,7 @@ def body_budget(settings: Settings) -> BodyBudget:
 
 
 class RequestMiddleware:
-    """Assigns request ids, enforces size limits and logs every response.
+    """Assign request ids, enforce size limits and log every response.
 
     Args:
         app: the wrapped application.

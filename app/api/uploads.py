@@ -1,4 +1,4 @@
-"""Streams large request bodies to files as they arrive, without holding them in memory."""
+"""Stream large request bodies to files as they arrive, without holding them in memory."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def receive_file(path: Path, chunks: AsyncIterator[bytes], *, limit: int, 
 
 
 class InStorageThread(AbstractAsyncContextManager[Opened]):
-    """Enters and leaves a context manager in a storage thread.
+    """Enter and leave a context manager in a storage thread.
 
     Args:
         manager: the context manager.

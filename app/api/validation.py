@@ -1,4 +1,4 @@
-"""Validates JSON bodies against their schema, strictly and in pieces.
+"""Validate JSON bodies against their schema, strictly and in pieces.
 
 The libraries that parse and validate hold the interpreter until they return, and report every error that they
 find. This module passes them at most a few thousand values at a time, so that other requests go on, and stops
@@ -43,7 +43,7 @@ _CONVERTED: Final = {"bool_type", "int_type", "float_type"}
 
 
 class BodyValidator:
-    """Validates the bodies of one operation.
+    """Validate the bodies of one operation.
 
     Args:
         body_type: the schema. Its attributes are those of ``app.api.schemas.RequestModel``: the fields that

@@ -1,4 +1,4 @@
-"""Where in a request an error of its validation is, and what is wrong there.
+"""The place of a validation error in a request, and its description.
 
 Pydantic's locations contain the branches of unions, and some of its messages are about Python or name no fix.
 """
@@ -74,7 +74,7 @@ def header_name(name: str) -> str:
 
 
 class ErrorMessages:
-    """Words the errors of bodies of one type where Pydantic's words are about Python or name no fix.
+    """Word the errors of bodies of one type where Pydantic's words are about Python or name no fix.
 
     >>> from models.text.hashing import HashingParameters
     >>> messages = ErrorMessages(TypeAdapter(dict[str, HashingParameters]))

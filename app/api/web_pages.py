@@ -1,4 +1,4 @@
-"""Protects a service that accepts anonymous requests from the web pages that its user visits.
+"""Protect a service that accepts anonymous requests from the web pages that its user visits.
 
 A browser on the same machine reaches a loopback address for every page. A page can name the address directly
 (the browser then sends its ``Origin`` or ``Sec-Fetch-Site``), or let its own host name resolve to the address
@@ -18,7 +18,7 @@ from app.settings import Settings, split
 
 
 class WebPageFilter:
-    """Recognizes requests that may come from a foreign web page.
+    """Recognize requests that may come from a foreign web page.
 
     Args:
         settings: the names of hosts and the origins of pages that are allowed.

@@ -1,4 +1,4 @@
-"""Ranks the labels of all examples of a data set, block by block, with bounded memory."""
+"""Rank the labels of all examples of a data set, block by block, with bounded memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes predictions to a file: NDJSON or Parquet. Memory does not depend on the number of documents."""
+"""Write predictions to a file: NDJSON or Parquet. Memory does not depend on the number of documents."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def open_result(
 
 
 class NdjsonWriter:
-    """Writes one JSON object per line: the id, then the fields of the response to a prediction request.
+    """Writer of one JSON object per line: the id, then the fields of the response to a prediction request.
 
     Args:
         file: the file.
@@ -76,7 +76,7 @@ class NdjsonWriter:
 
 
 class ParquetWriter(AbstractContextManager["ParquetWriter"]):
-    """Writes one row per document, in row groups of limited size. Use it as a context manager.
+    """Writer of one row per document, in row groups of limited size. Use it as a context manager.
 
     Args:
         file: the file.

@@ -1,4 +1,4 @@
-"""Creates batch predictions, and finds their results."""
+"""Create batch predictions, and find their results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Starts the command ``covey``, or says how to install what it needs."""
+"""Start the command ``covey``, or say how to install what it needs."""
 
 from __future__ import annotations
 

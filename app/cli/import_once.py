@@ -1,4 +1,4 @@
-"""Imports the service once, in the supervisor, so that its child processes need not."""
+"""Import the service once, in the supervisor, so that its child processes need not."""
 
 from __future__ import annotations
 

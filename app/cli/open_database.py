@@ -1,4 +1,4 @@
-"""Opens the database for a command, and reports its failures."""
+"""Open the database for a command, and report its failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draws the charts of data sets, trainings and versions, which a phone can show."""
+"""Draw the charts of data sets, trainings and versions, which a phone can show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Adds the console to the application."""
+"""Add the console to the application."""
 
 from __future__ import annotations
 

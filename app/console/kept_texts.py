@@ -1,4 +1,4 @@
-"""Reads the texts of a kept message, in which the deciding words are highlighted."""
+"""Read the texts of a kept message, in which the deciding words are highlighted."""
 
 from __future__ import annotations
 

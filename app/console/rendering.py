@@ -1,4 +1,4 @@
-"""Renders the pages of the console."""
+"""Render the pages of the console."""
 
 from __future__ import annotations
 

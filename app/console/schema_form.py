@@ -1,4 +1,4 @@
-"""Converts a JSON Schema to the fields of a form.
+"""Convert a JSON Schema to the fields of a form.
 
 The schemas are those of the API's requests, which are made from the parameter classes of the learners. So a
 new parameter needs no change here: its control, limits, default and description follow from its schema.
@@ -84,7 +84,7 @@ class Variant:
 
 
 class SchemaForm:
-    """Makes the fields of requests with one schema.
+    """Make the fields of requests with one schema.
 
     Args:
         schema: the JSON Schema of an object, with ``$defs``.

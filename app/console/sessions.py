@@ -34,7 +34,7 @@ LIFETIME = timedelta(hours=12)
 
 
 class ConsoleSessions:
-    """Opens, finds and closes sessions.
+    """Open, find and close sessions.
 
     Args:
         db: the database.

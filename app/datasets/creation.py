@@ -1,4 +1,4 @@
-"""Creates data sets: those that await content, those with examples in the request, and derived ones."""
+"""Create data sets: those that await content, those with examples in the request, and derived ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads pages of the examples of a data set from its Parquet file."""
+"""Read pages of the examples of a data set from its Parquet file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MAX_READ_MESSAGES = 1000
 
 @dataclass(frozen=True)
 class ExampleSearch:
-    """What examples must contain.
+    """The content that examples must have.
 
     Attributes:
         words: each example has this text, whatever its case: in its id, document, or names of features.

@@ -1,4 +1,4 @@
-"""Finds the decisions with feedback from which a data set is made."""
+"""Find the decisions with feedback from which a data set is made."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _window(request: dict[str, Any]) -> tuple[datetime | None, datetime]:
 
 @dataclass(frozen=True)
 class SampleAnswers:
-    """How many messages of the random sample of a router have feedback.
+    """The numbers of messages of a router's random sample, and of those with feedback.
 
     Attributes:
         of_disposition: for each disposition, the number of messages of the sample, and of those with

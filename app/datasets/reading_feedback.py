@@ -1,4 +1,4 @@
-"""Makes a data set from the messages of decisions with feedback."""
+"""Make a data set from the messages of decisions with feedback."""
 
 from __future__ import annotations
 

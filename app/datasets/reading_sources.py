@@ -1,4 +1,4 @@
-"""Makes a data set from other data sets and from examples of a request."""
+"""Make a data set from other data sets and from examples of a request."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def digest(path: Path) -> tuple[str, int]:
 
 
 class _DigestStream:
-    """Computes the digest of what is written."""
+    """Compute the digest of what is written."""
 
     def __init__(self) -> None:
         self.sha256 = hashlib.sha256()

@@ -1,4 +1,4 @@
-"""Reads the uploaded content of a data set."""
+"""Read the uploaded content of a data set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists, changes and deletes data sets, and enqueues the ingestion of their content."""
+"""List, change and delete data sets, and enqueue the ingestion of their content."""
 
 from __future__ import annotations
 

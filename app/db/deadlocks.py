@@ -1,4 +1,4 @@
-"""Repeats a transaction that the database has ended because it conflicted with another one.
+"""Repeat a transaction that the database has ended because it conflicted with another one.
 
 All transactions lock rows in the order that docs/architecture.md states, so deadlocks are rare: they need
 statements that lock many rows in an order of the database's choice.

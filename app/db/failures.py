@@ -94,7 +94,7 @@ def _converted(context: ExceptionContext) -> OperationalError | None:
 
 
 class DamageDetector:
-    """Remembers if a SQLite file is damaged, and looks for damage.
+    """Remember if a SQLite file is damaged, and look for damage.
 
     Args:
         engine: the engine.

@@ -1,4 +1,4 @@
-"""Refuses slow calls of a thread that has a database session open.
+"""Refuse slow calls of a thread that has a database session open.
 
 A call to the storage, the broker or another service can take any length of time. Inside a transaction it
 would keep locks and a connection for that time, and requests that have nothing to do with it would wait.

@@ -1,4 +1,4 @@
-"""Counts the changes of what requests read from memory, so that every process notices them.
+"""Count the changes of what requests read from memory, so that every process notices them.
 
 Each API process keeps a snapshot of keys, aliases and routers; see ``app.serving.state``. A transaction
 that changes one of them increments the revision of its part, in its last statement before the commit. It then

@@ -1,4 +1,4 @@
-"""Migrates the schema of the database, and rejects a database whose schema is not up to date."""
+"""Migrate the schema of the database, and reject a database whose schema is not up to date."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ class Dataset(Base):
     report: Mapped[dict[str, Any] | None]
     error: Mapped[dict[str, Any] | None]
     lineage: Mapped[dict[str, Any] | None]
-    """What the data set was made from, as the API returns it. None if its content was uploaded."""
+    """The sources of the data set, as the API returns it. None if its content was uploaded."""
     created_at: Mapped[datetime]
     ready_at: Mapped[datetime | None]
 
@@ -627,7 +627,7 @@ class WebhookDelivery(Base):
 
 
 class AuthenticationState(Base):
-    """Whether requests need an API key. The only row is written when the first key is created."""
+    """The requirement of an API key for requests. The only row is written when the first key is created."""
 
     __tablename__ = "authentication_state"
 
@@ -648,7 +648,7 @@ class IdempotencyRecord(Base):
 
 
 class CatalogRevision(Base):
-    """How often a part of the catalog has changed; see ``app.db.revisions``."""
+    """The number of changes of a part of the catalog; see ``app.db.revisions``."""
 
     __tablename__ = "catalog_revisions"
 

@@ -1,4 +1,4 @@
-"""Names what a violated constraint of the database is about."""
+"""Name what a violated constraint of the database is about."""
 
 from __future__ import annotations
 

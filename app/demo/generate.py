@@ -1,4 +1,4 @@
-"""Generates the labelled e-mail of the demonstration, ``messages.jsonl``, from ``sentences.toml``.
+"""Generate the labelled e-mail of the demonstration, ``messages.jsonl``, from ``sentences.toml``.
 
 Run ``python app/demo/generate.py`` after a change of ``sentences.toml``. The same sentences always give the
 same file.
@@ -52,7 +52,7 @@ class Message:
 
 
 class MessageGenerator:
-    """Composes messages from sentences.
+    """Compose messages from sentences.
 
     Args:
         sentences: the content of ``sentences.toml``.

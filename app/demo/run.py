@@ -60,7 +60,7 @@ def demo(console: Console, *, once: bool) -> None:
 
 
 class Client:
-    """Sends requests to the service and expects success."""
+    """Send requests to the service and expect success."""
 
     def __init__(self, http: httpx.Client) -> None:
         self._http = http

@@ -1,4 +1,4 @@
-"""Rejects label coverings that a version cannot be measured by."""
+"""Reject label coverings that a version cannot be measured by."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evaluates a pipeline on a part of a data set; the result is one JSON value."""
+"""Evaluate a pipeline on a part of a data set; the result is one JSON value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Creates, returns and lists evaluations."""
+"""Create, return and list evaluations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ends experiments: the job that ends last sets the final state of its experiment, exactly once."""
+"""End experiments: the job that ends last sets the final state of its experiment, exactly once."""
 
 from __future__ import annotations
 

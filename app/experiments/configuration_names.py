@@ -1,4 +1,4 @@
-"""Generates names for configurations that have none: the algorithm, and the parameters that differ."""
+"""Generate names for configurations that have none: the algorithm, and the parameters that differ."""
 
 from __future__ import annotations
 

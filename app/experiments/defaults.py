@@ -1,4 +1,4 @@
-"""Fills in the defaults of an experiment request, and rejects requests whose parts do not fit together."""
+"""Fill in the defaults of an experiment request, and reject requests whose parts do not fit together."""
 
 from __future__ import annotations
 

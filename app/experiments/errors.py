@@ -1,4 +1,4 @@
-"""Pools the errors of a configuration over its folds."""
+"""Pool the errors of a configuration over its folds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Assigns the examples of an experiment to folds."""
+"""Assign the examples of an experiment to folds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chooses the measures of an experiment, and rejects those that its results would lack."""
+"""Choose the measures of an experiment, and reject those that its results would lack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Creates, returns, lists and cancels experiments.
+"""Create, return, list and cancel experiments.
 
 An experiment has one job that assigns examples to folds and queues the cells, and one job for each cell.
 """

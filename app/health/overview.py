@@ -1,4 +1,4 @@
-"""What the workers do: workers, numbers of jobs, and the jobs that run or failed last."""
+"""The activity of the workers: workers, numbers of jobs, and the jobs that run or failed last."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class JobSummary:
 
 @dataclass(frozen=True)
 class Overview:
-    """What the workers do.
+    """The activity of the workers.
 
     Attributes:
         workers: workers with a recent heartbeat.

@@ -1,4 +1,4 @@
-"""Checks in a background thread whether the versions that routers use exist, and select departments."""
+"""Check in a background thread whether the versions that routers use exist, and select departments."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CHECK_SECONDS = 10.0
 
 
 class RoutedVersions:
-    """Finds the routers whose mail all goes to the fallback.
+    """Find the routers whose mail all goes to the fallback.
 
     Their version cannot be loaded, or no score exceeds a threshold, because no label reaches its target.
 

@@ -1,4 +1,4 @@
-"""Checks whether the service is ready: database, storage, and progress of the job queue."""
+"""Check whether the service is ready: database, storage, and progress of the job queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Routes the messages that e-mail providers deliver, each delivery once."""
+"""Route the messages that e-mail providers deliver, each delivery once."""
 
 from __future__ import annotations
 

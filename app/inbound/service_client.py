@@ -1,4 +1,4 @@
-"""Sends raw messages to a router of the service.
+"""Send raw messages to a router of the service.
 
 A mail server must keep a message until it is routed. So there is one error for everything that prevents a
 decision, also for a wrong key or the wrong name of a router: the message must be sent again later, when the
@@ -29,7 +29,7 @@ class NotRoutedError(Exception):
 
 
 class RouterClient:
-    """Routes messages, one at a time.
+    """Route messages, one at a time.
 
     Args:
         url: base URL of the service.
@@ -70,7 +70,7 @@ class RouterClient:
 
 
 class AsyncRouterClient:
-    """Routes messages, many at the same time. The arguments are those of ``RouterClient``."""
+    """Route messages, many at the same time. The arguments are those of ``RouterClient``."""
 
     def __init__(self, url: str, router: str, key: str | None, timeout: float = TIMEOUT_SECONDS) -> None:
         self._http = httpx.AsyncClient(**_options(url, key, timeout))

@@ -50,7 +50,7 @@ class Checkpoint:
 
 
 class Checkpoints:
-    """Writes and reads the checkpoints of one attempt.
+    """Write and read the checkpoints of one attempt.
 
     Args:
         ctx: where to.

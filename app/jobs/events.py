@@ -1,4 +1,4 @@
-"""Reads what jobs have recorded: their events and their learning curves."""
+"""Read what jobs have recorded: their events and their learning curves."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def list_events(session: Session, job_id: str, page: Page) -> JobEventPage:
 
 @dataclass(frozen=True)
 class JobChange:
-    """What has happened to a job.
+    """The new events of a job, and whether it has ended.
 
     Attributes:
         events: new events, oldest first; at most ``MAX_LIMIT``.

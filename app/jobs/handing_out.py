@@ -1,4 +1,4 @@
-"""Hands the next jobs of each queue to the broker, and sends tasks again that the broker has lost.
+"""Hand the next jobs of each queue to the broker, and send tasks again that the broker has lost.
 
 The rows of the database are the backlog. Of each queue only the next ``QUEUE_AHEAD`` jobs are handed
 out, so that priority and fair share are decided at the last moment: by priority of the request, then the API

@@ -1,4 +1,4 @@
-"""What the row of a failed job says about the failure: problem details, as a response would contain them."""
+"""The failure in the row of a failed job: problem details, as a response would contain them."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class CancelledError(Exception):
 
 
 class ProgressReporter:
-    """Writes progress at most every ``REPORT_SECONDS``, and immediately when a phase begins.
+    """Write progress at most every ``REPORT_SECONDS``, and immediately when a phase begins.
 
     Args:
         db: the database.

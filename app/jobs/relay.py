@@ -1,4 +1,4 @@
-"""Sends the tasks of queued jobs to the broker, in a thread, so that nothing else waits for a broker.
+"""Send the tasks of queued jobs to the broker, in a thread, so that nothing else waits for a broker.
 
 The API and each worker have a relay. That of the API looks for jobs after a commit that queued one. Those of
 the workers also look every second, and send again what the broker has lost. Any number of them can work at
@@ -42,7 +42,7 @@ CLOSE_SECONDS = 1.0
 
 
 class Relay:
-    """Hands jobs to the broker.
+    """Hand jobs to the broker.
 
     Args:
         settings: settings of the service.

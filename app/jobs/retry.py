@@ -1,4 +1,4 @@
-"""Retries a write until the database is available."""
+"""Retry a write until the database is available."""
 
 from __future__ import annotations
 

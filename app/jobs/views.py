@@ -1,4 +1,4 @@
-"""Reads, lists and cancels the resources that are a job or have one: each shows the same fields of it."""
+"""Read, list and cancel the resources that are a job or have one: each shows the same fields of it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FIELDS = (
     *(Job.state, Job.priority, Job.progress, Job.attempt, Job.started_at, Job.finished_at),
     *(Job.cancel_requested_at, Job.error),
 )
-"""What responses show of a job; some schemas have only a part of it. Other columns can be large."""
+"""The fields of a job in responses; some schemas have only some of them. Other columns can be large."""
 
 Resource = TypeVar("Resource", bound=tables.Base)
 Shown = TypeVar("Shown", bound=BaseModel)

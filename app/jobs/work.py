@@ -1,4 +1,4 @@
-"""What a worker does for one kind of job."""
+"""The work of a worker for one kind of job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Authenticates requests by the API keys in the snapshot of the process."""
+"""Authenticate requests by the API keys in the snapshot of the process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.serving.state import Catalog
 
 
 class KeyAuthenticator:
-    """Finds out which API key a request has.
+    """Find out which API key a request has.
 
     Args:
         catalog: contains the keys.

@@ -1,4 +1,4 @@
-"""Records when API keys were last used, without a write in any request.
+"""Record when API keys were last used, without a write in any request.
 
 Requests record the use of a key in memory. A thread writes these records to the database every few seconds.
 If the database is read-only or its disk is full, requests do not fail: the records stay in memory, at most
@@ -26,7 +26,7 @@ FLUSH_SECONDS = 5.0
 
 
 class LastUsed:
-    """Records the use of keys, and writes the records in a thread.
+    """Record the use of keys, and write the records in a thread.
 
     Args:
         db: the database.

@@ -1,4 +1,4 @@
-"""Limits the request rate and the concurrent requests of an API key; counts in Redis.
+"""Limit the request rate and the concurrent requests of an API key; count in Redis.
 
 All API processes count in the same Redis. The limits prevent one client from taking all capacity. If Redis is
 unavailable, requests are accepted without counting. The calls wait on the event loop, so a request needs no
@@ -66,7 +66,7 @@ class RedisRequiredError(RuntimeError):
 
 
 class RateLimiter:
-    """Counts the requests of API keys.
+    """Count the requests of API keys.
 
     Args:
         settings: the limits, and the URL of Redis.

@@ -1,4 +1,4 @@
-"""Limits the unfinished jobs of an API key. The jobs are counted in the database, so the limit is exact."""
+"""Limit the unfinished jobs of an API key. The jobs are counted in the database, so the limit is exact."""
 
 from __future__ import annotations
 

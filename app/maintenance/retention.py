@@ -53,7 +53,7 @@ Keys: TypeAlias = Sequence[tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class RetentionResult:
-    """What was deleted.
+    """The numbers of deleted files and rows.
 
     Attributes:
         files: number of files.
@@ -66,7 +66,7 @@ class RetentionResult:
 
 @dataclass(frozen=True)
 class Rule:
-    """Which rows of a table expire, and what happens to them.
+    """The rows of a table that expire, and what happens to them.
 
     Attributes:
         name: what expires, for the log.

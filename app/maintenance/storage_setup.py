@@ -1,4 +1,4 @@
-"""Prepares the storage when the database is migrated: a folder gets its marker, and a bucket must exist."""
+"""Prepare the storage when the database is migrated: a folder gets its marker, and a bucket must exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deletes files that no row needs.
+"""Delete files that no row needs.
 
 A file is written before the row that references it. An unreferenced file may therefore still be needed. It is
 kept for a grace period, and as long as the job that wrote it is running. Deleting a missing file is no error,

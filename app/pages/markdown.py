@@ -1,4 +1,4 @@
-"""Writes text of users into Markdown."""
+"""Write text of users into Markdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loads the templates of pages."""
+"""Load the templates of pages."""
 
 from __future__ import annotations
 

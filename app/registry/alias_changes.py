@@ -17,12 +17,12 @@ from app.db import tables
 from app.db.session import Transaction
 
 Reason: TypeAlias = Literal["training", "import", "partial_fit", "put", "rollback", "delete"]
-"""What changed an alias: a promotion by a training, an import or a partial fit, or a request."""
+"""The cause of a change of an alias: a promotion by a training, an import or a partial fit, or a request."""
 
 
 @dataclass(frozen=True)
 class Cause:
-    """Why and by whom an alias is changed.
+    """The reason for a change of an alias, and who makes it.
 
     Attributes:
         reason: what changes the alias.

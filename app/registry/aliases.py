@@ -1,4 +1,4 @@
-"""Returns, sets, rolls back and deletes aliases, and lists their history."""
+"""Return, set, roll back and delete aliases, and list their history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a version can predict for the examples of a data set."""
+"""Check whether a version can predict for the examples of a data set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads an uploaded artifact, which may be forged, and checks everything that a version stores or returns."""
+"""Read an uploaded artifact, which may be forged, and check everything that a version stores or returns."""
 
 from __future__ import annotations
 

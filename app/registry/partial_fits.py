@@ -1,4 +1,4 @@
-"""Makes a version from another one and a batch of examples, in the API process.
+"""Make a version from another one and a batch of examples, in the API process.
 
 Partial fits of a process run one after the other in a thread of their own (``app.threads``), so that any
 number of them leaves predictions and other requests their threads.

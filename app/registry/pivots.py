@@ -1,4 +1,4 @@
-"""Reads the pivots of boosted versions from their artifacts."""
+"""Read the pivots of boosted versions from their artifacts."""
 
 from __future__ import annotations
 

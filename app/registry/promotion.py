@@ -1,4 +1,4 @@
-"""Promotes and rolls back versions: an alias is set to a version after the version was loaded."""
+"""Promote and roll back versions: an alias is set to a version after the version was loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Publishes a fitted pipeline as the next version of a model, and promotes it by a rule."""
+"""Publish a fitted pipeline as the next version of a model, and promote it by a rule."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class ComparisonRecord:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a new version should be promoted, after a comparison with the live one.
+    """The decision on the promotion of a new version, after a comparison with the live one.
 
     Attributes:
         live_version: number of the live version of the comparison; None if there was none.

@@ -1,4 +1,4 @@
-"""What routers require of the versions that their aliases name."""
+"""The requirements of routers for the versions that their aliases name."""
 
 from __future__ import annotations
 

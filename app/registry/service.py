@@ -1,4 +1,4 @@
-"""Lists, imports and deletes models and versions."""
+"""List, import and delete models and versions."""
 
 from __future__ import annotations
 

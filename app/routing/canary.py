@@ -1,4 +1,4 @@
-"""Chooses the version of a message for a router that splits its traffic between several versions."""
+"""Choose the version of a message for a router that splits its traffic between several versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds the decision on a message: the JSON that the client gets and the database stores.
+"""Build the decision on a message: the JSON that the client gets and the database stores.
 
 ``app.routing.schemas.Decision`` defines its fields.
 """

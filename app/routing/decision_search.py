@@ -1,4 +1,4 @@
-"""Finds the decisions of a router that meet several conditions at once, with bounded work for each page.
+"""Find the decisions of a router that meet several conditions at once, with bounded work for each page.
 
 One condition chooses an index. The database reads the decisions that meet it in order of their ids, and tests
 the other conditions on each. It reads a limited number of them for a page, so that a condition which nothing

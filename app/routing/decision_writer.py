@@ -73,7 +73,7 @@ class _Waiting:
 
 
 class DecisionWriter:
-    """Records decisions in groups.
+    """Record decisions in groups.
 
     Args:
         db: the database.

@@ -1,4 +1,4 @@
-"""Finds, changes and deletes recorded decisions."""
+"""Find, change and delete recorded decisions."""
 
 from __future__ import annotations
 

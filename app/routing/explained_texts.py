@@ -1,4 +1,4 @@
-"""Finds the texts of a message to which the explanation of a decision refers."""
+"""Find the texts of a message to which the explanation of a decision refers."""
 
 from __future__ import annotations
 

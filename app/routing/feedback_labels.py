@@ -1,4 +1,4 @@
-"""Checks that the labels of a feedback are labels of the model, because a typo would become a new label."""
+"""Check that the labels of a feedback are labels of the model, because a typo would become a new label."""
 
 from __future__ import annotations
 

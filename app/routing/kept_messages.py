@@ -1,4 +1,4 @@
-"""Keeps routed messages as files in the storage, compressed and, if there is a key, encrypted.
+"""Keep routed messages as files in the storage, compressed and, if there is a key, encrypted.
 
 A file is written before the row of its decision, so a kept message is never missing. If the decision is not
 recorded then, for example because another process has recorded one on the same message, retention deletes the
@@ -81,7 +81,7 @@ class OriginalMessage:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveResult:
-    """Whether a message that the router keeps was written, and to which file.
+    """The result of writing a message that the router keeps: its file, or why there is none.
 
     Attributes:
         key: key of its file; None if it is not kept.
@@ -102,7 +102,7 @@ def is_kept(keep: KeepMessages, decision: Decision) -> bool:
 
 
 class MessageArchive:
-    """Writes the files of one process. It belongs to the event loop.
+    """Writer of the files of one process. It belongs to the event loop.
 
     Args:
         ctx: the application context.

@@ -1,4 +1,4 @@
-"""Encrypts kept messages with AES-256-GCM (NIST SP 800-38D)."""
+"""Encrypt kept messages with AES-256-GCM (NIST SP 800-38D)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class DamagedError(Exception):
 
 
 class MessageCipher:
-    """Encrypts with the first key, and decrypts with any of them.
+    """Encrypt with the first key, and decrypt with any of them.
 
     >>> cipher, name = MessageCipher([bytes(32)]), "messages/dec_1"
     >>> cipher.decrypt(cipher.encrypt(b"text", name), name)

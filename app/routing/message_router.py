@@ -1,4 +1,4 @@
-"""Routes messages and records the decisions.
+"""Route messages and record the decisions.
 
 If the version of a router is in memory, a message needs no database before its decision is recorded: the
 INSERT finds an earlier decision on the same message. Otherwise the earlier decision is looked up first, so
@@ -63,7 +63,7 @@ class ReadyVersion(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """Why a version could not decide.
+    """The reason why a version could not decide.
 
     Attributes:
         version: the version; None if it does not exist.
@@ -75,7 +75,7 @@ class Undecided:
 
 
 class MessageRouter:
-    """Routes the messages of one process. It belongs to the event loop.
+    """Router of the messages of one process. It belongs to the event loop.
 
     Args:
         ctx: the application context.

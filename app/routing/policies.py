@@ -28,7 +28,7 @@ NOTHING: Final = (
     "no department is ever selected, and every message goes to the fallback, because no label of the version "
     "reaches its target; lower the target, or train with more examples"
 )
-"""What is wrong with a router whose thresholds no score exceeds."""
+"""The fault of a router whose thresholds no score exceeds."""
 
 
 @dataclass(frozen=True, slots=True)

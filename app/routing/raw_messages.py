@@ -1,4 +1,4 @@
-"""Reads raw messages."""
+"""Read raw messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draws the random sample of the messages of a router that people review."""
+"""Draw the random sample of the messages of a router that people review."""
 
 from __future__ import annotations
 

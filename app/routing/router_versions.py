@@ -1,4 +1,4 @@
-"""Creates and replaces routers, and computes their thresholds, with versions in memory."""
+"""Create and replace routers, and compute their thresholds, with versions in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scores messages with a loaded version."""
+"""Score messages with a loaded version."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from models.pipeline import Explanation, Pipeline, Ranking
 
 @dataclass(frozen=True, slots=True)
 class ScoredMessage:
-    """What a version says about one message.
+    """The answer of a version for one message.
 
     Attributes:
         ranking: ranks all labels for the message.

@@ -1,4 +1,4 @@
-"""Creates and deletes routers, and finds and changes their decisions while they route."""
+"""Create and delete routers, and find and change their decisions while they route."""
 
 from __future__ import annotations
 

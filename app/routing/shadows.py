@@ -1,4 +1,4 @@
-"""Records what the shadow version of a router predicts, after the message was routed.
+"""Record what the shadow version of a router predicts, after the message was routed.
 
 A task of the event loop takes the messages in groups, so that a shadow version delays other messages as
 little as possible: the messages of a group are scored together, and recorded in one transaction.
@@ -84,7 +84,7 @@ class ShadowMessage:
 
 
 class ShadowRecorder:
-    """Scores routed messages with shadow versions and records the results. It belongs to the event loop.
+    """Recorder of the results of shadow versions for routed messages. It belongs to the event loop.
 
     Args:
         db: the database.

@@ -31,7 +31,7 @@ POLL_SECONDS = 0.2
 
 
 class ProcessNumbers(Protocol):
-    """Gives each running process of a group a number of its own."""
+    """Give each running process of a group a number of its own."""
 
     def take(self) -> int:
         """Return a number that no running process has."""

@@ -1,4 +1,4 @@
-"""Writes the responses of several connections together.
+"""Write the responses of several connections together.
 
 A write wakes the client, and the work of the kernel for it displaces the program and its data from the caches
 of the processor. If each response were written when it is complete, the predictions after it would be slower.
@@ -17,7 +17,7 @@ MAX_COLLECTED_BYTES: Final = 64 * 1024
 
 
 class WriteCollector:
-    """Remembers the connections of one event loop that have something to write."""
+    """Remember the connections of one event loop that have something to write."""
 
     def __init__(self) -> None:
         self._waiting: list[CollectingTransport] = []

@@ -1,4 +1,4 @@
-"""Forks a process that ends with its parent."""
+"""Fork a process that ends with its parent."""
 
 from __future__ import annotations
 

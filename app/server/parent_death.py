@@ -1,4 +1,4 @@
-"""Ends a child process when its parent process ends, even if the parent is killed.
+"""End a child process when its parent process ends, even if the parent is killed.
 
 Linux sends the signal of ``prctl(PR_SET_PDEATHSIG)`` when the thread that created the process ends. So create
 such processes from the main thread. On other systems, no signal is sent.

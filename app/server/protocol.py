@@ -57,7 +57,7 @@ _UPGRADE = re.compile(rb"(?<=\r\n)upgrade(?=[ \t]*:)", re.IGNORECASE)
 
 
 class Phase(Enum):
-    """What a connection waits for; see the module."""
+    """The event that a connection waits for; see the module."""
 
     HEAD = auto()
     BODY = auto()

@@ -1,4 +1,4 @@
-"""When to start a process again that has died."""
+"""The time at which a process that has died is started again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Accepts connections on a socket that several processes share, so that each gets an equal number.
+"""Accept connections on a socket that several processes share, so that each gets an equal number.
 
 The kernel wakes every process when a client connects, and the first process could take all connections that
 wait. Therefore a process takes one connection at a time, and a process with more connections than another one
@@ -68,7 +68,7 @@ class ConnectionCounts:
 
 
 class SharedListener:
-    """Accepts the connections of one process.
+    """Accept the connections of one process.
 
     Args:
         listener: the listening socket.

@@ -1,4 +1,4 @@
-"""Builds the explanations of a response from what a pipeline returns."""
+"""Build the explanations of a response from what a pipeline returns."""
 
 from __future__ import annotations
 

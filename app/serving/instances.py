@@ -1,4 +1,4 @@
-"""Converts the documents of JSON requests to the documents that pipelines predict for."""
+"""Convert the documents of JSON requests to the documents that pipelines predict for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decides whether a prediction is short enough to run on the event loop, where other requests wait for it.
+"""Decide whether a prediction is short enough to run on the event loop, where other requests wait for it.
 
 A thread costs a request some hundred microseconds, which is more than most predictions take. How long a
 prediction takes depends on the learner, the number of labels and the text, so it is measured.
@@ -27,7 +27,7 @@ Result = TypeVar("Result")
 
 
 class CostEstimate:
-    """Estimates how long predictions of one version take.
+    """Estimate how long predictions of one version take.
 
     The time of a prediction is taken to be proportional to the number of its instances, plus the size of the
     request in kilobytes. The estimate follows faster predictions quickly, and slower ones slowly, because a

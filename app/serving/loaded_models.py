@@ -42,7 +42,7 @@ WAIT_SECONDS = 10.0
 
 
 class VersionReference(Protocol):
-    """What identifies a version: a row of the database has it, and an entry of a snapshot."""
+    """The identity of a version: a row of the database has it, and an entry of a snapshot."""
 
     @property
     def model(self) -> str:
@@ -92,7 +92,7 @@ class _Entry:
 
 
 class LoadedModels:
-    """Loads versions on first use and keeps the most recently used ones.
+    """Load versions on first use and keep the most recently used ones.
 
     Args:
         storage: storage of the artifacts.

@@ -32,7 +32,7 @@ SAMPLE_BYTES = 512
 
 @dataclass(frozen=True, slots=True)
 class RouterRule:
-    """How a router turns the scores of a version into label sets.
+    """The rule by which a router turns the scores of a version into label sets.
 
     Attributes:
         rule: the rule.

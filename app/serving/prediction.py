@@ -1,4 +1,4 @@
-"""Predicts label sets and rankings of the documents in a request."""
+"""Predict label sets and rankings of the documents in a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loads versions before requests need them: before an alias or a router refers to them, and at the start.
+"""Load versions before requests need them: before an alias or a router refers to them, and at the start.
 
 The process that changes an alias or a router loads the version before its transaction, so a version that
 cannot be loaded is never promoted. The other processes, and changes by workers, follow the snapshot of the
@@ -54,7 +54,7 @@ def load_before_use(
 
 
 class Preloader:
-    """Loads what a new snapshot of the catalog needs.
+    """Load what a new snapshot of the catalog needs.
 
     Args:
         loaded: the loaded models.

@@ -1,4 +1,4 @@
-"""Reads snapshots: keys, aliases, versions and routers as of one moment, in one transaction."""
+"""Read snapshots: keys, aliases, versions and routers as of one moment, in one transaction."""
 
 from __future__ import annotations
 

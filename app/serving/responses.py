@@ -1,4 +1,4 @@
-"""Builds predictions, as ``app.serving.schemas`` defines them, from what a pipeline returns."""
+"""Build predictions, as ``app.serving.schemas`` defines them, from what a pipeline returns."""
 
 from __future__ import annotations
 

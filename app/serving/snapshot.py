@@ -1,4 +1,4 @@
-"""What requests need to know from the database: keys, versions and routers, as of one moment."""
+"""The part of the database that requests need: keys, versions and routers, as of one moment."""
 
 from __future__ import annotations
 

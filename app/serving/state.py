@@ -1,4 +1,4 @@
-"""Keeps a snapshot of keys, versions and routers in memory, so that requests need no database to read them.
+"""Keep a snapshot of keys, versions and routers in memory, so that requests need no database to read them.
 
 Every change increments a revision in the database (``app.db.revisions``). A task on the event loop compares
 the revisions a few times a second, and reads what has changed, in a thread. A request waits for it only if

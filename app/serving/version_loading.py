@@ -1,4 +1,4 @@
-"""Finds a version by its number or alias and loads it, if it is not in memory."""
+"""Find a version by its number or alias and load it, if it is not in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deletes files that no row references any more, after the transaction that removed the references."""
+"""Delete files that no row references any more, after the transaction that removed the references."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_PENDING = 1000
 
 
 class FileDeletion:
-    """Deletes files in a thread. Whatever happens to the storage, it neither fails nor delays a response.
+    """Delete files in a thread. Whatever happens to the storage, this neither fails nor delays a response.
 
     Retention deletes the files that remain.
 

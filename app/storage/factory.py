@@ -1,4 +1,4 @@
-"""Opens the storage that the settings name."""
+"""Open the storage that the settings name."""
 
 from __future__ import annotations
 

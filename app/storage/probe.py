@@ -1,4 +1,4 @@
-"""Checks in a background thread whether the storage is readable and writable."""
+"""Check in a background thread whether the storage is readable and writable."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TIMEOUT_SECONDS = 2.0
 
 
 class StorageProbe:
-    """Checks the storage in a thread, because a call to a network disk can block for any length of time.
+    """Check the storage in a thread, because a call to a network disk can block for any length of time.
 
     Args:
         storage: the storage to check.

@@ -1,4 +1,4 @@
-"""Opens the export of spans if OpenTelemetry is installed and the environment names a receiver."""
+"""Open the export of spans if OpenTelemetry is installed and the environment names a receiver."""
 
 from __future__ import annotations
 

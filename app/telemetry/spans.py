@@ -28,7 +28,7 @@ def otlp_exporter() -> SpanExporter:
 
 
 class Spans:
-    """Creates spans.
+    """Create spans.
 
     Args:
         exporter: sends the spans.

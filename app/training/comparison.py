@@ -1,4 +1,4 @@
-"""Compares a new version with the live one on the held-out examples of its training.
+"""Compare a new version with the live one on the held-out examples of its training.
 
 Both versions predict for the same examples. Examples that the live version was trained on are left out, as
 far as they are known, because it would seem better than it is. Messages that the doubt or a mistake of a

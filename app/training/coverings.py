@@ -1,4 +1,4 @@
-"""Rejects requests with a label covering that no training on a data set could use."""
+"""Reject requests with a label covering that no training on a data set could use."""
 
 from __future__ import annotations
 

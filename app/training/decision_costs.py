@@ -1,4 +1,4 @@
-"""Rejects requests with a decision whose costs name labels that the data set does not have."""
+"""Reject requests with a decision whose costs name labels that the data set does not have."""
 
 from __future__ import annotations
 

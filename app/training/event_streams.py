@@ -1,4 +1,4 @@
-"""Streams the events of jobs as server-sent events, in order, until the job ends.
+"""Stream the events of jobs as server-sent events, in order, until the job ends.
 
 A stream can also have the progress of its job. These messages have no id, because only the latest one counts.
 
@@ -278,7 +278,7 @@ class EventStreams:
 
 
 class _EventStreamResponse(EventSourceResponse):
-    """Releases the stream's place when the response has ended, also if the client was never reached."""
+    """Release the stream's place when the response has ended, also if the client was never reached."""
 
     def __init__(self, stream: AsyncGenerator[bytes], release: Callable[[], None]) -> None:
         super().__init__(stream, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})

@@ -1,4 +1,4 @@
-"""Rejects learners that cannot be trained on a data set with unknown labels or with weights."""
+"""Reject learners that cannot be trained on a data set with unknown labels or with weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which measures a data set has, and checks of the measures that a request names."""
+"""The measures that a data set has, and checks of the measures that a request names."""
 
 from __future__ import annotations
 

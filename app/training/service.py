@@ -1,4 +1,4 @@
-"""Creates training jobs, and reads what they have recorded."""
+"""Create training jobs, and read what they have recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Splits the examples of a data set into the parts of a training."""
+"""Split the examples of a data set into the parts of a training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sends events to their receivers over HTTP. ``deliveries`` says which, and when again.
+"""Send events to their receivers over HTTP. ``deliveries`` says which, and when again.
 
 One thread of a worker runs an event loop for all receivers. Each attempt has a time limit as a whole, each
 webhook a number of attempts at the same time, and all of them another. So a receiver that is slow, or sends
@@ -51,7 +51,7 @@ class RefusedAddressError(OSError):
 
 
 class WebhookSender:
-    """Sends the events of all webhooks.
+    """Send the events of all webhooks.
 
     Args:
         ctx: the application context.

@@ -1,1 +1,1 @@
-"""What the pages of models show: an evaluation, a comparison of versions, and the model card."""
+"""The content of the pages of models: an evaluation, a comparison of versions, and the model card."""

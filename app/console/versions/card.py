@@ -1,4 +1,4 @@
-"""Writes the model card of a version as Markdown."""
+"""Write the model card of a version as Markdown."""
 
 from __future__ import annotations
 

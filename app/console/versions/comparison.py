@@ -1,4 +1,4 @@
-"""Compares versions of a model: measures, parameters, and data."""
+"""Compare versions of a model: measures, parameters, and data."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ class LabelChange:
 
 @dataclass(frozen=True)
 class DataComparison:
-    """What differs between the data of versions.
+    """The differences between the data of versions.
 
     Attributes:
         same_content: whether all versions were trained on the same content of a data set; None if unknown.

@@ -1,4 +1,4 @@
-"""States in plain words how the label sets of a version were chosen."""
+"""State in plain words how the label sets of a version were chosen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prepares the evaluation of a version: a table of labels and a heat map of mistakes."""
+"""Prepare the evaluation of a version: a table of labels and a heat map of mistakes."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class HeatCell:
 
 @dataclass(frozen=True)
 class HeatMap:
-    """How often a label was predicted in place of another.
+    """Counts of how often a label was predicted in place of another.
 
     Attributes:
         is_confusion: whether every example has one label, and the map counts all examples; otherwise it

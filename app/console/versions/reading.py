@@ -1,4 +1,4 @@
-"""Reads what the pages of models show, with the functions that the API calls."""
+"""Read what the pages of models show, with the functions that the API calls."""
 
 from __future__ import annotations
 

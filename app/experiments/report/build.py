@@ -1,4 +1,4 @@
-"""Builds the report of an experiment from the results of its cells."""
+"""Build the report of an experiment from the results of its cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draws the charts of a report."""
+"""Draw the charts of a report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests whether the configurations of an experiment differ significantly."""
+"""Test whether the configurations of an experiment differ significantly."""
 
 from __future__ import annotations
 

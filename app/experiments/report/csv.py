@@ -1,4 +1,4 @@
-"""Renders the measures of a report as CSV."""
+"""Render the measures of a report as CSV."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Averages the learning curves of a configuration over its folds."""
+"""Average the learning curves of a configuration over its folds."""
 
 from __future__ import annotations
 

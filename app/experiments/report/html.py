@@ -1,4 +1,4 @@
-"""Renders a report as one self-contained HTML page."""
+"""Render a report as one self-contained HTML page."""
 
 from __future__ import annotations
 

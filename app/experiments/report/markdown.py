@@ -1,4 +1,4 @@
-"""Renders a report as Markdown."""
+"""Render a report as Markdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Returns the report of an experiment in every format; renders a final report only once and stores it."""
+"""Return the report of an experiment in every format; render a final report only once and store it."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Where a mailbox is, and how to log in.
+    """The server of a mailbox, and how to log in.
 
     Attributes:
         host: name or address of the server.

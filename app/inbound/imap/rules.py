@@ -1,4 +1,4 @@
-"""Which folders and keywords a message gets, by its decision."""
+"""The folders and keywords that a message gets, by its decision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``covey imap`` remembers about a mailbox, in a file that is replaced as a whole.
+"""The state that ``covey imap`` keeps of a mailbox, in a file that is replaced as a whole.
 
 Messages up to ``last_uid`` are handled, except those in ``unfinished``. A message is in ``unfinished`` before
 anything is done with it, so a process that starts again knows for which messages it must find out what was
@@ -26,7 +26,7 @@ class StateError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """Identifies a message in any folder, and under any UID.
+    """The identity of a message in any folder, and under any UID.
 
     Attributes:
         size: number of bytes of the message.

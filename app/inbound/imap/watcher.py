@@ -60,7 +60,7 @@ class WatchOptions:
 
 
 class Watcher:
-    """Handles the messages of one mailbox.
+    """Handle the messages of one mailbox.
 
     Args:
         connect: opens the mailbox.

@@ -1,4 +1,4 @@
-"""What all providers have in common: a delivery, how it is read, and the checks of its time."""
+"""The common part of all providers: a delivery, how it is read, and the checks of its time."""
 
 from __future__ import annotations
 

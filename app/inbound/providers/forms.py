@@ -1,4 +1,4 @@
-"""Reads the fields of forms: ``multipart/form-data`` and ``application/x-www-form-urlencoded``."""
+"""Read the fields of forms: ``multipart/form-data`` and ``application/x-www-form-urlencoded``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the JSON of providers. It is read leniently, because it contains mail, and mail contains anything."""
+"""Read the JSON of providers. It is read leniently, because it contains mail, and mail contains anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Adds the decision of a router to a message that a mail server sends, and finds loops.
+"""Add the decision of a router to a message that a mail server sends, and find loops.
 
 A message is in a loop if it carries the id of the decision that the service has recorded for this very
 message: it was routed before, and something has brought it back, such as a department that forwards its mail
@@ -24,7 +24,7 @@ MAX_HOPS = 100
 """A message with as many fields ``Received`` is in a loop (RFC 5321, 6.3)."""
 
 WhenUnavailable = Literal["retry", "pass"]
-"""What happens to a message that cannot be routed: its client sends it again later, or it is handed on."""
+"""The treatment of a message that cannot be routed: its client sends it again later, or it is handed on."""
 
 _RECEIVED = re.compile(rb"^received[ \t]*:", re.IGNORECASE | re.MULTILINE)
 _DECISION = re.compile(rb"^x-covey-decision[ \t]*:((?:[^\n]|\n[ \t])*)", re.IGNORECASE | re.MULTILINE)
@@ -37,7 +37,7 @@ class TooManyHopsError(Exception):
 
 
 class Router(Protocol):
-    """Routes messages, such as ``AsyncRouterClient``."""
+    """A router of messages, such as ``AsyncRouterClient``."""
 
     async def route(self, message: bytes) -> RoutedMessage:
         """Return the recorded decision on a message, or raise ``NotRoutedError``."""
@@ -90,7 +90,7 @@ class IncomingMessage:
 
 
 class MessageFilter:
-    """Decides which fields a message gets.
+    """Decide which fields a message gets.
 
     Args:
         router: routes the messages.

@@ -56,7 +56,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass
 class FilterState:
-    """What all connections share.
+    """The state that all connections share.
 
     Attributes:
         next_hop: the server that gets the messages.

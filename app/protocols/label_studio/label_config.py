@@ -1,4 +1,4 @@
-"""Reads the labeling configuration of a project in Label Studio, which is XML.
+"""Read the labeling configuration of a project in Label Studio, which is XML.
 
 Predictions fill a control ``<Choices>``, which belongs to an object, ``<Text>`` or ``<HyperText>``. The
 object names the field of the tasks that contains its text.
@@ -29,7 +29,7 @@ class _Control:
 
 @dataclass(frozen=True)
 class LabelConfig:
-    """Where predictions of a project go, and where their texts come from.
+    """The place of a project's predictions, and the source of their texts.
 
     Attributes:
         from_name: name of the control.

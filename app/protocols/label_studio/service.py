@@ -1,4 +1,4 @@
-"""Predicts for tasks of Label Studio, and turns annotations into feedback.
+"""Predict for tasks of Label Studio, and turn annotations into feedback.
 
 A model predicts choices. A router decides on the text of a task as on a message, and records the decision.
 The same message always has the same decision, so an annotation finds the decision of its task again.

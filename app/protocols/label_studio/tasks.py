@@ -1,4 +1,4 @@
-"""Converts tasks of Label Studio to documents.
+"""Convert tasks of Label Studio to documents.
 
 The labeling configuration names the field with the text. If a task also has the fields of an e-mail, such as
 ``subject`` and ``from``, or a whole message in ``raw_email``, then the document is this e-mail.

@@ -1,4 +1,4 @@
-"""Converts input tensors to the documents that a version predicts for.
+"""Convert input tensors to the documents that a version predicts for.
 
 A version trained on text or e-mail has inputs for the parts of a document, each with one element for each
 document. A version trained on numeric features has one matrix, or one input for each feature.

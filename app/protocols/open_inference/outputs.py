@@ -1,4 +1,4 @@
-"""Writes predictions as output tensors, as JSON or in the binary extension of the protocol.
+"""Write predictions as output tensors, as JSON or in the binary extension of the protocol.
 
 The rows of ``ranking`` are labels in descending order of their scores. ``scores`` and ``probabilities`` have
 the same columns. A label set has no fixed size, so an element of ``labels`` is a JSON array.

@@ -1,4 +1,4 @@
-"""Answers requests of the Open Inference Protocol with the functions that predict for the API."""
+"""Answer requests of the Open Inference Protocol with the functions that predict for the API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the tensors of inference requests, as JSON or in the binary extension of the protocol.
+"""Read the tensors of inference requests, as JSON or in the binary extension of the protocol.
 
 With the extension, the body has the JSON text first, whose size is in the header
 ``Inference-Header-Content-Length``, and then the elements of each tensor that has the parameter

@@ -1,4 +1,4 @@
-"""Builds the report of a router from facts about its decisions. No database access."""
+"""Build the report of a router from facts about its decisions. No database access."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draws the charts of a router's report, narrow enough for a phone."""
+"""Draw the charts of a router's report, narrow enough for a phone."""
 
 from __future__ import annotations
 

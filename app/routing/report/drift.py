@@ -27,7 +27,7 @@ def _histogram() -> Ints:
 
 @dataclass
 class DriftSums:
-    """What is compared with the references, by version.
+    """The values that are compared with the references, by version.
 
     Attributes:
         messages: number of messages that a version decided.

@@ -1,4 +1,4 @@
-"""Tells webhooks that the messages of a router have drifted from the training."""
+"""Tell webhooks that the messages of a router have drifted from the training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report is built from: counts of decisions, and the decisions with feedback."""
+"""The facts from which a report is built: counts of decisions, and the decisions with feedback."""
 
 from __future__ import annotations
 

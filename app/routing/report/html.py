@@ -1,4 +1,4 @@
-"""Renders the report of a router as one self-contained HTML page, or as a part of another page."""
+"""Render the report of a router as one self-contained HTML page, or as a part of another page."""
 
 from __future__ import annotations
 

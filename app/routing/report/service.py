@@ -1,4 +1,4 @@
-"""Reads the decisions of a router, and returns its report and its drift."""
+"""Read the decisions of a router, and return its report and its drift."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def drift_of(session: Session, router: tables.Router, since: datetime) -> Drift 
 
 
 class _Reader:
-    """Reads the facts of one router in one window.
+    """Read the facts of one router in one window.
 
     The identifiers of decisions contain their time, so one index serves the router and the window. The
     database counts; only decisions with feedback are read one by one, a limited number in batches.
