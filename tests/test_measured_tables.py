@@ -11,6 +11,7 @@ from benchmarks import tables
 
 MEASURED = (
     "calibration",
+    "collected_writes",
     "decisions",
     "default_features",
     "linear_models",
