@@ -165,7 +165,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     problem_handlers.install(app)
     for router in routers:
-        app.include_router(router)
+        # ``include_router`` would build each route a second time in every process, at its first request.
+        app.router.routes.extend(router.routes)
     docs_page.install(app)
     console.install(app)
     openapi.install(app, manual_bodies=[MessageParts, PredictRequest])

@@ -14,7 +14,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from fastapi.routing import iter_route_contexts
+from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from app.api.base_route import SCOPES
@@ -339,20 +339,21 @@ def _describe_default(schema: dict[str, Any]) -> None:
 
 def _operations(document: dict[str, Any], app: FastAPI) -> None:
     routes = {
-        (context.path, method): context
-        for context in iter_route_contexts(app.routes)
-        for method in context.methods or ()
+        (route.path, method): route
+        for route in app.routes
+        if isinstance(route, APIRoute)
+        for method in route.methods or ()
     }
     shared: dict[str, Any] = {}
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
-            context = routes[path, method.upper()]
+            route = routes[path, method.upper()]
             text: str = operation["description"]
             operation["summary"] = re.split(r"[.:;](?:\s|$)", text, maxsplit=1)[0].replace("`", "")
             operation.pop("security", None)
             scopes = [
                 SCOPES[dependency.dependency]
-                for dependency in context.dependencies
+                for dependency in route.dependencies
                 if dependency.dependency in SCOPES
             ]
             if scopes:

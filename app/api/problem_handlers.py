@@ -8,12 +8,11 @@ from typing import Any
 import structlog
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.routing import iter_route_contexts
 from sqlalchemy.exc import DataError, IntegrityError, OperationalError
 from sqlalchemy.orm.exc import StaleDataError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
-from starlette.routing import compile_path
+from starlette.routing import Route
 
 from app.api.errors import BY_STATUS, MAX_ERRORS, Problem, make_problem, problem_of
 from app.api.protocol_errors import error_response
@@ -122,9 +121,9 @@ def _allowed(request: Request) -> list[str]:
     return sorted(
         {
             method
-            for context in iter_route_contexts(request.app.routes)
-            if context.path is not None and compile_path(context.path)[0].match(path)
-            for method in context.methods or ()
+            for route in request.app.routes
+            if isinstance(route, Route) and route.path_regex.match(path)
+            for method in route.methods or ()
         }
     )
 

@@ -27,7 +27,7 @@ def install(app: FastAPI) -> None:
     app.mount("/console/static", StaticFiles(packages=[("app.console", "static")]))
     areas = (sign_in, home, datasets, training, experiments, models, routers, health, keys)
     for pages in (*areas, unknown_pages):  # the last one matches every path
-        app.include_router(pages.router)
+        app.router.routes.extend(pages.router.routes)
 
     @app.get("/", include_in_schema=False)
     def root(request: Request) -> RedirectResponse:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from html.parser import HTMLParser
-from typing import Any
 
 import in_process
 import pytest
 from console_visitors import Visitor, visitor
-from fastapi.routing import APIRoute
 from in_process_api import InProcessApi
 from stack import departments
 
@@ -104,14 +102,7 @@ def test_every_page_requires_a_scope(api: InProcessApi) -> None:
 
 
 def routes(api: InProcessApi) -> list[PageRoute]:
-    found: list[Any] = list(api.app.routes)
-    result = []
-    for route in found:
-        if isinstance(route, PageRoute):
-            result.append(route)
-        elif not isinstance(route, APIRoute) and hasattr(route, "original_router"):
-            result += [inner for inner in route.original_router.routes if isinstance(inner, PageRoute)]
-    return result
+    return [route for route in api.app.routes if isinstance(route, PageRoute)]
 
 
 @pytest.mark.parametrize("scope", ["read", "predict", "train"])
