@@ -33,13 +33,16 @@ demo: install ## Run the demo and keep the service running (ONCE=1: stop afterwa
 	$(BIN)/covey demo $(if $(ONCE),--once)
 
 .PHONY: test
-test: $(VENV)/.developing ## Set up and run all checks and tests.
-	@$(MAKE) --no-print-directory check
+test: $(VENV)/.developing ## Set up and run the tests.
 	$(BIN)/pytest --numprocesses 2 --dist loadgroup
+
+.PHONY: test-faults
+test-faults: $(VENV)/.developing ## Run the tests that kill, stop, starve or attack real processes.
+	$(BIN)/pytest --numprocesses 2 --dist loadgroup -m "faults and not long" tests
 
 .PHONY: durations
 durations: $(VENV)/.developing ## Run all tests and store how long they take, which orders the tests of later runs.
-	$(BIN)/pytest --numprocesses 2 --dist loadgroup --store-durations
+	$(BIN)/pytest --numprocesses 2 --dist loadgroup --store-durations -m "not long and not build"
 
 .PHONY: test-long
 test-long: $(VENV)/.developing ## Run the tests with many more random examples, and the slow tests (about an hour).
@@ -56,10 +59,10 @@ $(PROTOCOL_CLIENTS)/%/.installed: tests/protocols/%.txt
 protocol-clients: $(VENV)/.developing $(PROTOCOL_CLIENTS)/open-inference/.installed $(PROTOCOL_CLIENTS)/label-studio/.installed ## Try clients of other projects with the service: Triton, KServe, MLServer, Label Studio (needs the network).
 	COVEY_PROTOCOL_CLIENTS=$(CURDIR)/$(PROTOCOL_CLIENTS) $(BIN)/pytest tests/protocols
 
-CHECKS := check-types check-style check-contract
+CHECKS := check-types check-style check-contract check-build
 
 .PHONY: check $(CHECKS)
-check: $(VENV)/.developing ## Check style, formatting, types, and openapi.json.
+check: $(VENV)/.developing ## Check style, types and openapi.json; build the site, the package and clients.
 	@$(MAKE) --no-print-directory --jobs 2 --keep-going --output-sync=target $(CHECKS)
 
 check-types:
@@ -75,13 +78,16 @@ check-contract:
 	$(BIN)/python clients/breaking_changes.py
 	$(BIN)/python clients/check_rules.py
 
+check-build:
+	$(BIN)/pytest -m "build and not long" tests/build
+
 .PHONY: clients
 clients: $(VENV)/.developing ## Generate clients from openapi.json into clients/generated (CLIENTS="go java": only these).
 	$(BIN)/python clients/generate_clients.py $(CLIENTS)
 
 .PHONY: clients-long
 clients-long: $(VENV)/.developing ## Compile the Go, Java and C# clients, and drive a running service with them.
-	$(BIN)/pytest -m long tests/clients/test_compiled.py
+	$(BIN)/pytest -m long tests/build/test_compiled.py
 
 .PHONY: results
 results: $(VENV)/.developing ## Measure the results of the papers again and render docs/results.md (an hour; URL: a running service).

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from types import MappingProxyType
+from collections.abc import Iterator
 from typing import Any
 
 import corpora
@@ -14,7 +12,9 @@ import durations
 import postgres
 import pytest
 import required
+import shared_stacks
 from hypothesis import HealthCheck, is_hypothesis_test, settings
+from shared_stacks import STACKS
 from stack import Stack
 from waiting import wait_for
 
@@ -46,10 +46,6 @@ settings.register_profile(
 os.environ.setdefault("COVEY_JOB_NICENESS", "0")
 
 
-SHARED_STACKS = ("killable_stack", "secured_stack", "stack")
-"""Fixtures of stacks that tests share. The tests of one fixture run in one process, which starts it once."""
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option of ``make durations``."""
     parser.addoption(
@@ -74,7 +70,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Make a group of the tests that share a stack."""
     if isinstance(item, pytest.Function) and item.get_closest_marker("xdist_group") is None:
-        used = [name for name in SHARED_STACKS if name in item.fixturenames]
+        used = [name for name in shared_stacks.NAMES if name in item.fixturenames]
         for name in used[:1]:  # pytest-xdist would make a group of its own from two
             item.add_marker(pytest.mark.xdist_group(name))
 
@@ -101,6 +97,24 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a test whose corpora are missing."""
     for mark in item.iter_markers("corpora"):
         corpora.skip_if_missing(mark.args)
+    shared_stacks.start_needed(item.config.stash[STACKS], fixtures_of(item))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """No stack has started."""
+    session.config.stash[STACKS] = {}
+
+
+@pytest.hookimpl(trylast=True)  # after the fixtures of the test
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Stop the stacks that the next test does not need."""
+    shared_stacks.stop_others(item.config.stash[STACKS], fixtures_of(nextitem))
+
+
+def fixtures_of(item: pytest.Item | None) -> list[str]:
+    """Return the names of the fixtures of a test."""
+    return item.fixturenames if isinstance(item, pytest.Function) else []
 
 
 @pytest.fixture(scope="session")
@@ -114,68 +128,44 @@ def postgres_server() -> Iterator[postgres.PostgresServer]:
 
 
 @pytest.fixture(scope="session")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+def stack(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Stack:
     """One embedded stack for all tests that do not disturb other tests."""
     stack = Stack(tmp_path_factory.mktemp("stack") / "data").start()
-    yield stack
-    stack.stop()
+    pytestconfig.stash[STACKS]["stack"] = stack
+    return stack
 
 
-class KillableStack:
-    """The stack of ``killable_stack``, which starts with the first test that needs it.
-
-    Leases are long, because a process on a busy machine may renew its lease late. Jobs write checkpoints only
-    at the steps at which a test holds them.
-    """
-
-    SETTINGS = MappingProxyType(
-        {
-            "COVEY_LEASE_SECONDS": "60",
-            "COVEY_CHECKPOINT_SECONDS": "3600",
-            "COVEY_JOB_ATTEMPTS": "2",
-        }
-    )
-
-    def __init__(self, new_folder: Callable[[], Path]) -> None:
-        self._new_folder = new_folder
-        self._stack: Stack | None = None
-
-    def running(self) -> Stack:
-        """Return the stack with all its processes."""
-        if self._stack is None:
-            self._stack = Stack(self._new_folder() / "data", self.SETTINGS).start()
-        wait_for(self._has_all_processes, what="all processes of the stack")
-        return self._stack
-
-    def _has_all_processes(self) -> bool | None:
-        assert self._stack is not None
-        return (self._stack.is_ready() and len(self._stack.worker_pids()) == 1) or None
-
-    def stop(self) -> None:
-        """Stop the stack; the next test gets a new one."""
-        if self._stack is not None:
-            self._stack.stop()
-        self._stack = None
-
-
-@pytest.fixture(scope="session")
-def killable_stacks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KillableStack]:
-    """The stack of ``killable_stack``."""
-    stacks = KillableStack(lambda: tmp_path_factory.mktemp("killable"))
-    yield stacks
-    stacks.stop()
+KILLABLE = {
+    # A process on a busy machine may renew its lease late.
+    "COVEY_LEASE_SECONDS": "60",
+    # Jobs write checkpoints only at the steps at which a test holds them.
+    "COVEY_CHECKPOINT_SECONDS": "3600",
+    "COVEY_JOB_ATTEMPTS": "2",
+}
+"""Settings of ``killable_stack``."""
 
 
 @pytest.fixture
-def killable_stack(request: pytest.FixtureRequest, killable_stacks: KillableStack) -> Iterator[Stack]:
+def killable_stack(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Stack]:
     """A stack whose processes the test may kill, stop and start, as other tests did before it.
 
-    All its processes run when the test begins. The data of other tests is still there. A test that fails
-    leaves nothing to the next one.
+    All its processes run when the test begins. The data of other tests is still there, unless one has failed.
     """
-    stack = killable_stacks.running()
+    stacks = request.config.stash[STACKS]
+    stack = stacks.get("killable_stack")
+    if stack is None:
+        stack = Stack(tmp_path_factory.mktemp("killable") / "data", KILLABLE).start()
+        stacks["killable_stack"] = stack
+
+    def has_all_processes() -> bool | None:
+        return (stack.is_ready() and len(stack.worker_pids()) == 1) or None
+
+    wait_for(has_all_processes, what="all processes of the stack")
     n_failed = request.session.testsfailed
     yield stack
     stack.release_all()
     if request.session.testsfailed > n_failed:
-        killable_stacks.stop()
+        stack.stop()
+        del stacks["killable_stack"]

@@ -12,7 +12,7 @@ from required import missing
 from stack import departments
 from waiting import LIMIT_SECONDS
 
-DRIVERS = Path(__file__).parents[1] / "clients"
+DRIVERS = Path(__file__).parents[1] / "build"
 WORKS = "the whole path works"
 """The last line that each of these programs prints."""
 

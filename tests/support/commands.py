@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Mapping
 
-from waiting import LIMIT_SECONDS
-
-from app.server.parent_death import end_with_parent
+import fork_server
 
 
 def covey(
@@ -22,13 +19,6 @@ def covey(
         environment: variables to add to those of this process.
         check: whether an exit status other than 0 is an error.
     """
-    return subprocess.run(
-        [sys.executable, "-m", "app", *words],
-        env={**os.environ, **(environment or {})},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_SECONDS,
-        check=check,
-        preexec_fn=end_with_parent(),
-    )
+    ended = fork_server.run(words, {**os.environ, **(environment or {})})
+    assert not check or ended.returncode == 0, ended.stderr.decode()
+    return subprocess.CompletedProcess(words, ended.returncode, ended.stdout.decode(), ended.stderr.decode())

@@ -1,4 +1,4 @@
-"""Starts commands of Covey as forks of a process that has imported the service already.
+"""Starts commands of Covey, and programs of the tests, as forks of a process that has imported the service.
 
 To import the service takes seconds of processor time, and the tests start it dozens of times. Arguments,
 environment and standard streams are those of an ordinary start, which ``tests/system/test_start.py`` and
@@ -16,11 +16,15 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from functools import cache, partial
 from pathlib import Path
 from typing import IO, Any
+
+from waiting import LIMIT_SECONDS
 
 ROOT = Path(__file__).parents[2]
 HOLDS = Path(__file__).parent / "job_holds" / "sitecustomize.py"
@@ -76,16 +80,44 @@ class Command:
 
 
 def start(
-    arguments: Sequence[str], environment: Mapping[str, str], stdout: int | IO[Any], stderr: IO[bytes]
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    stdout: int | IO[Any],
+    stderr: int | IO[Any],
+    stdin: int | None = None,
 ) -> Command:
-    """Start ``covey`` with arguments in an environment, and with files for what it writes."""
+    """Start a program with arguments in an environment.
+
+    Args:
+        arguments: those of ``covey``, or a file of Python and its arguments.
+        environment: all variables.
+        stdout: file for what it writes.
+        stderr: file for its log.
+        stdin: file that it reads; by default an empty one.
+    """
     server = _server()
     status, status_write = os.pipe()
     request = json.dumps({"arguments": [*arguments], "environment": dict(environment)}).encode()
-    stdout_fd = stdout if isinstance(stdout, int) else stdout.fileno()
-    socket.send_fds(server, [request], [stdout_fd, stderr.fileno(), status_write])
+    outputs = [file if isinstance(file, int) else file.fileno() for file in (stdout, stderr)]
+    with Path(os.devnull).open("rb") as empty:
+        fds = [empty.fileno() if stdin is None else stdin, *outputs, status_write]
+        socket.send_fds(server, [request], fds)
     os.close(status_write)
     return Command(int(server.recv(20)), status)
+
+
+def run(
+    arguments: Sequence[str], environment: Mapping[str, str], content: bytes = b""
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a program that reads content to its end, and return its exit status and what it has written."""
+    with ExitStack() as opened:
+        stdin, stdout, stderr = (opened.enter_context(tempfile.TemporaryFile()) for _ in range(3))
+        stdin.write(content)
+        stdin.seek(0)
+        status = start(arguments, environment, stdout, stderr, stdin.fileno()).wait(LIMIT_SECONDS)
+        stdout.seek(0)
+        stderr.seek(0)
+        return subprocess.CompletedProcess(arguments, status, stdout.read(), stderr.read())
 
 
 @cache
@@ -130,15 +162,15 @@ def main(connection: socket.socket) -> None:
                 os.write(status_fd, str(os.waitstatus_to_exitcode(ended[1])).encode())
                 os.close(status_fd)
         if connection.fileno() in ready:
-            message, fds, _, _ = socket.recv_fds(connection, MAX_REQUEST_BYTES, 3)
+            message, fds, _, _ = socket.recv_fds(connection, MAX_REQUEST_BYTES, 4)
             if not message:
                 return
-            others = [connection.fileno(), wake, wake_write, fds[2], *statuses.values()]
-            run = partial(_run, json.loads(message), fds[:2], others)
+            others = [connection.fileno(), wake, wake_write, fds[3], *statuses.values()]
+            run = partial(_run, json.loads(message), fds[:3], others)
             pid = fork(run, death_signal=signal.SIGTERM)
-            statuses[pid] = fds[2]
-            os.close(fds[0])
-            os.close(fds[1])
+            statuses[pid] = fds[3]
+            for fd in fds[:3]:
+                os.close(fd)
             connection.send(str(pid).encode())
 
 
@@ -148,7 +180,7 @@ def _run(request: Mapping[str, Any], fds: Sequence[int], others: Sequence[int]) 
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for fd in others:
         os.close(fd)
-    for fd, number in zip(fds, (1, 2), strict=True):
+    for fd, number in zip(fds, (0, 1, 2), strict=True):
         os.dup2(fd, number)
         os.close(fd)
     os.environ.clear()
@@ -157,6 +189,10 @@ def _run(request: Mapping[str, Any], fds: Sequence[int], others: Sequence[int]) 
     if "JOB_HOLDS" in os.environ:
         runpy.run_path(str(HOLDS))  # an ordinary start would import it
     program, *rest = request["arguments"]
+    if program.endswith(".py"):
+        sys.argv = [program, *rest]
+        runpy.run_path(program, run_name="__main__")
+        return
     # ``covey worker`` executes this module, which would import everything again.
     module, arguments = ("workers", rest) if program == "worker" else ("app", [program, *rest])
     sys.argv = ["covey", *arguments]

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import fork_server
 from waiting import LIMIT_SECONDS
-
-from app.server.parent_death import end_with_parent
 
 PAGE = Path(__file__).parents[2] / "docs" / "mail.md"
 
@@ -39,16 +37,13 @@ def smtp_filter(port: int, next_port: int) -> tuple[str, str]:
 @contextmanager
 def covey_smtp(url: str, *options: str) -> Iterator[None]:
     """Run ``covey smtp`` for a service until the block ends; then it must end by itself after SIGTERM."""
-    command = [sys.executable, "-m", "app", "smtp", "--router", "frontdesk", "--url", url, *options]
-    with subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        text=True,
-        preexec_fn=end_with_parent(),  # noqa: PLW1509 - calls nothing that takes a lock
-    ) as process:
-        assert process.stdout is not None
+    words = ["smtp", "--router", "frontdesk", "--url", url, *options]
+    output, output_write = os.pipe()
+    process = fork_server.start(words, os.environ, output_write, 2)
+    os.close(output_write)
+    with os.fdopen(output) as lines:
         try:
-            assert process.stdout.readline().startswith("Covey filters mail at ")
+            assert lines.readline().startswith("Covey filters mail at ")
             yield
         finally:
             process.terminate()

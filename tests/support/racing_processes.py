@@ -1,18 +1,20 @@
 """Runs the same task in several processes on one database at the same time.
 
 A test calls ``race``. Each process runs this file, prints that it is ready, and starts the task when all
-processes are ready.
+processes are ready: then the pipe closes that it reads.
 """
 
 from __future__ import annotations
 
 import json
-import subprocess
+import os
 import sys
+import tempfile
+import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
+import fork_server
 from waiting import LIMIT_SECONDS
 
 from app.db import schema, tables
@@ -27,34 +29,29 @@ def race(n: int, task: str, url: str, *arguments: str) -> list[Any]:
     Returns:
         the return value of each process.
     """
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-W", "error", __file__, task, url, *arguments],
-            cwd=Path(__file__).parents[2],
-            env={"PYTHONPATH": str(Path(__file__).parents[2])},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(n)
-    ]
-    try:
-        for process in processes:
-            assert process.stdout is not None
-            process.stdout.readline()
-        for process in processes:
-            assert process.stdin is not None
-            process.stdin.write("go\n")
-            process.stdin.flush()
-        results = [process.communicate(timeout=LIMIT_SECONDS) for process in processes]
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-    for process, (_, stderr) in zip(processes, results, strict=True):
-        assert process.returncode == 0, stderr
-    return [json.loads(stdout) for stdout, _ in results]
+    barrier, barrier_write = os.pipe()
+    outputs = [os.pipe() for _ in range(n)]
+    with tempfile.TemporaryFile("w+") as errors:
+        processes = [
+            fork_server.start([__file__, task, url, *arguments], {}, output, errors, barrier)
+            for _, output in outputs
+        ]
+        os.close(barrier)
+        for _, output in outputs:
+            os.close(output)
+        files = [os.fdopen(output) for output, _ in outputs]
+        try:
+            ready = [file.readline() for file in files]
+            os.close(barrier_write)  # all read the end of the file at the same time
+            results = [file.read() for file in files]
+            statuses = [process.wait(LIMIT_SECONDS) for process in processes]
+        finally:
+            for process, file in zip(processes, files, strict=True):
+                process.kill()
+                file.close()
+        errors.seek(0)
+        assert (statuses, ready) == ([0] * n, ["ready\n"] * n), errors.read()
+    return [json.loads(result) for result in results]
 
 
 def claim(url: str, *job_ids: str) -> list[str]:
@@ -93,5 +90,6 @@ if __name__ == "__main__":
     _, name, *arguments = sys.argv
     sys.stdout.write("ready\n")
     sys.stdout.flush()
-    sys.stdin.readline()
+    warnings.simplefilter("error")
+    sys.stdin.read()
     json.dump(TASKS[name](*arguments), sys.stdout)

@@ -65,7 +65,13 @@ class Stack:
         self._process.send_signal(signal.SIGTERM)
         status = self._process.wait(LIMIT_SECONDS)
         self._output.close()
+        self._process = None
         return status
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the service was started and not stopped."""
+        return self._process is not None
 
     def environment(self) -> dict[str, str]:
         """Return the environment of the service's processes."""

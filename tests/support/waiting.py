@@ -26,5 +26,5 @@ def wait_for(poll: Callable[[], Result | None], *, what: str, seconds: float = L
         elapsed = time.monotonic() - started
         if elapsed > seconds:
             raise TimeoutError(f"waited {elapsed:.0f} s for {what}")
-        time.sleep(min(max(0.01, elapsed / 10), 0.5))
+        time.sleep(min(max(0.02, elapsed / 5), 0.5))
     return result

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from commands import covey
+from shared_stacks import STACKS
 from stack import Stack
 from waiting import wait_for
 
 
 @pytest.fixture(scope="session")
-def secured_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stack, str]]:
+def secured_stack(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> tuple[Stack, str]:
     """A service with every limit of keys and one key, which the command line created, and its secret."""
     settings = {
         "COVEY_RATE_PER_MINUTE": "400",
@@ -22,6 +21,7 @@ def secured_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[St
         "COVEY_LOG_LEVEL": "debug",
     }
     stack = Stack(tmp_path_factory.mktemp("secured") / "data", settings).start()
+    pytestconfig.stash[STACKS]["secured_stack"] = stack
     assert stack.http.get("/v1/datasets").status_code == 200, (
         "the API requires a key on loopback although there is none"
     )
@@ -32,5 +32,4 @@ def secured_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[St
     assert secret not in created.stderr
     # The process sees the key, which a command has created, when it looks for changes.
     wait_for(lambda: stack.http.get("/v1/datasets").status_code == 401, what="the first key")
-    yield stack, secret
-    assert stack.stop() == 0
+    return stack, secret

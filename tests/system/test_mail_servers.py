@@ -18,6 +18,7 @@ from pathlib import Path
 
 import command_relay
 import dovecot
+import fork_server
 import postfix
 import production
 import pytest
@@ -85,8 +86,7 @@ def message(number: int) -> bytes:
 @contextmanager
 def relay(service: Service) -> Iterator[str]:
     """Yield a command for recipes that stands for ``covey``; it uses the service of this test."""
-    command = [sys.executable, "-m", "app"]
-    with command_relay.relay(command, lambda: {**os.environ, "COVEY_URL": service.url}) as script:
+    with command_relay.relay(lambda: {**os.environ, "COVEY_URL": service.url}) as script:
         yield str(script)
 
 
@@ -215,13 +215,8 @@ def test_a_sieve_script_files_a_message_by_its_departments(service: Service) -> 
     if shutil.which("sieve-test") is None:
         missing("sieve-test is not installed (on Debian: the package dovecot-sieve)")
     words = ["route", "--router", "frontdesk", "--url", service.url, "--add-headers"]
-    routed = subprocess.run(
-        [sys.executable, "-m", "app", *words],
-        input=message(5),
-        stdout=subprocess.PIPE,
-        timeout=LIMIT_SECONDS,
-        check=True,
-    )
+    routed = fork_server.run(words, os.environ, message(5))
+    assert routed.returncode == 0, routed.stderr
     uid = os.getuid() or pwd.getpwnam("nobody").pw_uid  # the program does not run as root
     with tempfile.TemporaryDirectory(prefix="covey-sieve-") as name:
         folder = Path(name)

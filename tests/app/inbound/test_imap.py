@@ -6,8 +6,6 @@ import itertools
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -17,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import dovecot
+import fork_server
 import pytest
 from deciding_service import DecidingService, deciding_service
 from dovecot import Dovecot
@@ -31,7 +30,6 @@ from app.inbound.imap.rules import Action, Rules
 from app.inbound.imap.state import StateError, StateFile
 from app.inbound.imap.watcher import Watcher, WatchOptions
 from app.inbound.service_client import RouterClient
-from app.server.parent_death import end_with_parent
 
 USERS = [f"user{number}" for number in range(40)]
 SHORT_WAITS = {"poll_seconds": 0.1, "idle_seconds": 0.1, "min_delay": 0.01, "max_delay": 0.1}
@@ -76,7 +74,7 @@ class Watch:
         self.port = server.port
         self._server = server
         self._url = service.url
-        self._process: subprocess.Popen[str] | None = None
+        self._process: fork_server.Command | None = None
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
 
@@ -91,22 +89,19 @@ class Watch:
     def command(self) -> list[str]:
         (self.folder / "password").write_text(f"{dovecot.PASSWORD}\n", encoding="utf-8")
         return [
-            *(sys.executable, "-m", "app", "imap", "--router", "frontdesk", "--url", self._url),
+            *("imap", "--router", "frontdesk", "--url", self._url),
             *("--host", "127.0.0.1", "--port", str(self.port), "--security", "none", "--user", self.user),
             *("--password-file", str(self.folder / "password"), "--state", str(self.state)),
         ]
 
-    def run(self, *words: str) -> subprocess.Popen[str]:
+    def run(self, *words: str) -> fork_server.Command:
         """Start a process."""
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("COVEY_")}
+        output, output_write = os.pipe()
         with (self.folder / "log").open("a") as log:
-            self._process = subprocess.Popen(
-                [*self.command(), *words],
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                env={name: value for name, value in os.environ.items() if not name.startswith("COVEY_")},
-                preexec_fn=end_with_parent(),  # noqa: PLW1509 - calls nothing that takes a lock
-            )
+            self._process = fork_server.start([*self.command(), *words], environment, output_write, log)
+        os.close(output_write)
+        self.output = os.fdopen(output)
         return self._process
 
     def start(
@@ -160,8 +155,7 @@ class Watch:
         if self._process is not None:
             self._process.kill()
             self._process.wait(LIMIT_SECONDS)
-            assert self._process.stdout is not None
-            self._process.stdout.close()
+            self.output.close()
             self._process = None
 
     def subjects(self, folder: str = "INBOX") -> list[str]:
@@ -215,8 +209,7 @@ def test_new_messages_are_moved_by_department(
 ) -> None:
     server.append(watch.user, message("billing there-already"))
     process = watch.run(*WORDS, "--folder-for", "shipping=Shipping/All parcels", "--create")
-    assert process.stdout is not None
-    assert process.stdout.readline() == f"Covey watches {watch.account}\n"
+    assert watch.output.readline() == f"Covey watches {watch.account}\n"
     sent = {subject: message(subject) for subject in ("billing", "review billing", "fallback", "shipping")}
     for content in sent.values():
         server.append(watch.user, content)  # one after the other, so that IDLE reports each
@@ -513,6 +506,6 @@ def test_a_wrong_configuration_ends_the_command(
     watch: Watch, words: list[str], reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.logs.configure", lambda _settings: None)
-    result = CliRunner().invoke(cli, [*watch.command()[3:], *words])
+    result = CliRunner().invoke(cli, [*watch.command(), *words])
     assert (result.exit_code, result.stdout) == (1, "")
     assert reason in result.stderr

@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import fork_server
 import pytest
 from decision_service import DECISION, FIELDS, DecisionService, decision_service
-from waiting import LIMIT_SECONDS
 
 from app.inbound.service_client import NotRoutedError, RouterClient
-from app.server.parent_death import end_with_parent
 
 MESSAGE = b"From: ann@example.com\nSubject: Invoice\nX-Covey-Departments: forged\n\nMy invoice is wrong.\n"
 
@@ -26,15 +24,8 @@ def service() -> Iterator[DecisionService]:
 
 
 def run(*words: str, message: bytes = MESSAGE) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [sys.executable, "-m", "app", "route", *words],
-        input=message,
-        env={name: value for name, value in os.environ.items() if not name.startswith("COVEY_")},
-        capture_output=True,
-        timeout=LIMIT_SECONDS,
-        check=False,
-        preexec_fn=end_with_parent(),
-    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("COVEY_")}
+    return fork_server.run(["route", *words], environment, message)
 
 
 def test_the_decision_is_written_as_json(service: DecisionService, tmp_path: Path) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import fork_server
 import held_api
 import httpx
 import in_process
@@ -25,7 +24,6 @@ from app.context import AppContext
 from app.db import tables
 from app.routing import service
 from app.routing.schemas import RouterPut
-from app.server.parent_death import end_with_parent
 from app.training import service as training
 from app.training.schemas import TrainingJobCreate
 from models.mail import read_message
@@ -56,7 +54,7 @@ def message(words: str) -> bytes:
 class Api:
     """A running API process."""
 
-    def __init__(self, process: subprocess.Popen[bytes], url: str) -> None:
+    def __init__(self, process: fork_server.Command, url: str) -> None:
         self._process = process
         self._url = url
 
@@ -89,18 +87,9 @@ def api(ctx: AppContext) -> Iterator[Api]:
     """Run an API process until the block ends; see ``held_api``."""
     port = free_port()
     settings = {"COVEY_DATA_DIR": ctx.settings.data_dir, "COVEY_DATABASE_URL": ctx.settings.database_url}
-    process = subprocess.Popen(
-        [sys.executable, held_api.__file__, "api", "--port", str(port)],
-        env={
-            **os.environ,
-            **{name: str(value) for name, value in settings.items()},
-            "PYTHONPATH": str(Path(__file__).parents[3]),
-        },
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        preexec_fn=end_with_parent(),  # noqa: PLW1509 - calls nothing that takes a lock
-    )
+    environment = {**os.environ, **{name: str(value) for name, value in settings.items()}}
+    with Path(os.devnull).open("wb") as log:
+        process = fork_server.start([held_api.__file__, "api", "--port", str(port)], environment, log, log)
     started = Api(process, f"http://127.0.0.1:{port}")
     try:
         wait_for(lambda: started.is_live() or None, what="the API")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import commands
+import fork_server
 import httpx
 import in_process
 import pytest
@@ -24,7 +23,6 @@ from app.keys.schemas import ApiKeyCreate
 from app.registry import service as registry
 from app.routing import service as routing
 from app.routing.schemas import RouterPut
-from app.server.parent_death import end_with_parent
 from models import artifact
 from models.data.examples import Examples
 from models.features import TextFeatures, TextFeaturesParameters
@@ -66,17 +64,12 @@ def api(ctx: AppContext, log: Path) -> Iterator[httpx.Client]:
     """Run an API process until the block ends."""
     port = free_port()
     with log.open("ab") as file:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "app", "api", "--port", str(port)],
-            env={
-                **os.environ,
-                "COVEY_DATA_DIR": str(ctx.settings.data_dir),
-                "COVEY_DATABASE_URL": ctx.settings.database_url,
-            },
-            stdout=subprocess.DEVNULL,
-            stderr=file,
-            preexec_fn=end_with_parent(),  # noqa: PLW1509 - calls nothing that takes a lock
-        )
+        environment = {
+            **os.environ,
+            "COVEY_DATA_DIR": str(ctx.settings.data_dir),
+            "COVEY_DATABASE_URL": ctx.settings.database_url,
+        }
+        process = fork_server.start(["api", "--port", str(port)], environment, file, file)
     try:
         with httpx.Client(
             base_url=f"http://127.0.0.1:{port}", timeout=LIMIT_SECONDS, trust_env=False

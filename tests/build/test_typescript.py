@@ -13,7 +13,7 @@ import generate_clients
 import pytest
 from stack import Stack
 
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("stack")]
+pytestmark = [pytest.mark.build, pytest.mark.system]
 
 
 @pytest.fixture(scope="module")

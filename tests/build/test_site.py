@@ -12,10 +12,10 @@ import pytest
 
 from app.server.parent_death import end_with_parent
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 LIMIT_SECONDS = 600
 
-pytestmark = pytest.mark.xdist_group("site")  # one process builds it for all tests
+pytestmark = pytest.mark.build
 
 LOADED = {"link": "href", "script": "src", "img": "src", "iframe": "src", "source": "src"}
 """The attributes that name what a browser loads with a page."""

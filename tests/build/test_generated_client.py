@@ -20,6 +20,8 @@ from waiting import LIMIT_SECONDS, wait_for
 
 ROOT = Path(__file__).parents[2]
 
+pytestmark = pytest.mark.build
+
 MESSAGE = b"""\
 From: Ann <ann@example.com>
 Subject: Late parcel
@@ -181,7 +183,6 @@ def client(stack: Stack, generated: Path) -> Iterator[Any]:
 
 
 @pytest.mark.system
-@pytest.mark.xdist_group("stack")
 def test_the_client_trains_predicts_and_routes(client: Any, models: Any) -> None:
     types = importlib.import_module("covey_api.types")
 

@@ -16,7 +16,7 @@ import pytest
 from required import missing
 from stack import Stack
 
-pytestmark = [pytest.mark.long, pytest.mark.system, pytest.mark.xdist_group("stack")]
+pytestmark = [pytest.mark.build, pytest.mark.long, pytest.mark.system]
 
 JSON_NET = Path("/usr/lib/cli/Newtonsoft.Json-5.0/Newtonsoft.Json.dll")
 ASSEMBLIES = (

@@ -19,6 +19,8 @@ from models.extras import EXTRAS
 
 ROOT = Path(__file__).parents[2]
 
+pytestmark = pytest.mark.build
+
 TRAIN = """
 import covey, sys
 texts = ["the invoice is wrong", "my parcel is late", "a late parcel and a wrong invoice"]
