@@ -50,7 +50,7 @@ TEXTS: dict[str, Callable[[int], str]] = {
 @cache
 def operations() -> dict[str, tuple[Any, BodyValidator]]:
     """Return schema and validator of the body of each operation that reads JSON."""
-    types = {"routers_route_message_parts": MessageParts}
+    types: dict[str, Any] = {"routers_route_message_parts": MessageParts}
     for route in create_app(Settings()).routes:
         if isinstance(route, APIRoute) and route.body_field is not None:
             types[route.unique_id] = route.body_field.field_info.annotation

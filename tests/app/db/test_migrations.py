@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from sqlalchemy import Engine, func, inspect, select, sql, text
 from sqlalchemy.engine.interfaces import ReflectedIndex
 from typer.testing import CliRunner
 
+import migrations
 from app.cli.main import cli
 from app.db import schema, tables
 from app.db.schema import SchemaError
@@ -116,88 +117,61 @@ def test_the_names_of_constraints_follow_the_convention(engine: Engine) -> None:
             assert re.match(f"ck_{table}_", check["name"] or "")
 
 
+NEXT = """
+import sqlalchemy as sa
+from alembic import op
+revision, down_revision, branch_labels, depends_on = "0002", "0001", None, None
+
+def upgrade() -> None:
+    with op.batch_alter_table("jobs") as batch:
+        batch.add_column(sa.Column("colour", sa.String(length=9), server_default="red", nullable=False))
+
+def downgrade() -> None:
+    with op.batch_alter_table("jobs") as batch:
+        batch.drop_column("colour")
+"""
+
+
+@pytest.fixture
+def next_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A release with one more revision, which changes a table to which other tables refer."""
+    folder = tmp_path / "migrations"
+    shutil.copytree(Path(migrations.__file__).parent, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "versions" / "0002_next.py").write_text(NEXT)
+    monkeypatch.setattr(migrations, "__file__", str(folder / "__init__.py"))
+
+
+@pytest.mark.usefixtures("next_release")
 def test_a_migration_keeps_the_rows_that_refer_to_a_changed_table(engine: Engine) -> None:
     """SQLite changes a table by dropping it, and a dropped row deletes those that refer to it."""
-    schema.migrate(engine, "0004")
+    schema.migrate(engine, "0001")
     with engine.begin() as connection:
         for statement in (
             (
                 "INSERT INTO jobs (id, kind, state, spec, attempt, failures, consecutive_losses, fence, "
-                "due_at, notified_at, created_at) VALUES ('job_1', 'train', 'queued', '{}', 0, 0, 0, 0, "
-                "'2026-01-01', '2026-01-01', '2026-01-01')"
+                "priority, claim_key, due_at, created_at) VALUES ('job_1', 'train', 'queued', '{}', 0, 0, 0, "
+                "0, 0, '', '2026-01-01', '2026-01-01')"
             ),
             "INSERT INTO job_events VALUES ('job_1', 1, '2026-01-01', 'queued', '{}')",
             "INSERT INTO curve_points VALUES ('job_1', 1, '{}')",
         ):
             connection.execute(text(statement))
-    for revision in ("head", "0004"):
+    for revision in ("head", "0001", "head"):
         schema.migrate(engine, revision)
         with engine.connect() as connection:
             for name in ("jobs", "job_events", "curve_points"):
                 assert connection.scalar(select(func.count()).select_from(sql.table(name))) == 1
-
-
-def test_a_router_gets_its_references_and_is_kept_if_they_do_not_exist(engine: Engine) -> None:
-    schema.migrate(engine, "0004")
-    with engine.begin() as connection:
-        for statement in (
-            "INSERT INTO models VALUES ('m', 1, '2026-01-01')",
-            (
-                "INSERT INTO model_versions (model, version, artifact_key, artifact_sha256, artifact_bytes, "
-                "description, created_at) VALUES ('m', 1, 'k', 's', 1, '{}', '2026-01-01')"
-            ),
-            "INSERT INTO model_aliases VALUES ('m', 'live', 1, 1, '2026-01-01')",
-        ):
-            connection.execute(text(statement))
-        for name, model, config in (
-            ("alias", "m", '{"version": "live", "shadow": 1}'),
-            ("version", "m", '{"version": 1, "shadow": "gone"}'),
-            ("deleted", "gone", '{"version": "live"}'),
-        ):
-            connection.execute(
-                text(
-                    "INSERT INTO routers VALUES (:name, :name, :model, :config, '2026-01-01', '2026-01-01')"
-                ),
-                {"name": name, "model": model, "config": config},
-            )
-    schema.migrate(engine)
     with engine.connect() as connection:
-        references = connection.execute(
-            text("SELECT name, version, alias, shadow_version, shadow_alias FROM routers ORDER BY name")
-        ).all()
-    assert [tuple(row) for row in references] == [
-        ("alias", None, "live", 1, None),
-        ("deleted", None, None, None, None),
-        ("version", 1, None, None, None),
-    ]
-    schema.migrate(engine, "0004")
+        assert connection.scalar(text("SELECT colour FROM jobs")) == "red"
 
 
-def test_a_router_with_a_margin_sends_every_message_to_review(engine: Engine) -> None:
-    schema.migrate(engine, "0006")
-    configs = {
-        "large": {"version": 1, "review_below": 2.5},
-        "none": {"version": 1, "at_most": 2},
-        "small": {"version": 1, "review_below": 0.2, "at_most": 1},
-    }
-    with engine.begin() as connection:
-        connection.execute(text("INSERT INTO models VALUES ('m', 1, '2026-01-01')"))
-        for name, config in configs.items():
-            connection.execute(
-                text(
-                    "INSERT INTO routers (name, id, model, config, created_at, updated_at) "
-                    "VALUES (:name, :name, 'm', :config, '2026-01-01', '2026-01-01')"
-                ),
-                {"name": name, "config": json.dumps(config)},
-            )
+@pytest.mark.usefixtures("next_release")
+def test_a_database_of_the_release_before_is_rejected_with_the_remedy(engine: Engine) -> None:
+    schema.migrate(engine, "0001")
+    with pytest.raises(SchemaError, match=r"at revision 0001, .* needs 0002; run `covey migrate`"):
+        schema.require_head(engine)
     schema.migrate(engine)
-    with engine.connect() as connection:
-        rows = connection.execute(select(tables.Router.name, tables.Router.config)).all()
-    assert dict(rows) == {
-        "large": {"version": 1, "review_below": 1.0},
-        "none": configs["none"],
-        "small": {"version": 1, "review_below": 1.0, "at_most": 1},
-    }
+    schema.require_head(engine)
 
 
 def test_migrating_twice_changes_nothing(engine: Engine) -> None:
@@ -265,95 +239,3 @@ def test_the_command_migrates_an_empty_folder(tmp_path: Path, monkeypatch: pytes
     result = CliRunner().invoke(cli, ["migrate", "nonsense", "--data", str(data)])
     assert result.exit_code == 1
     assert "revision 'nonsense' does not exist" in result.stderr
-
-
-def test_old_decisions_can_be_found(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their columns and labels are filled in batches."""
-    migration = ScriptDirectory.from_config(schema.config()).get_revision("0008").module
-    monkeypatch.setattr(migration, "BATCH_SIZE", 2)
-    department = {"label": "billing", "destination": "b", "score": 1.0}
-    message = {"automated": False, "defects": [], "truncated": False}
-    decided = {"model": "m", "version": 3, "disposition": "routed"}
-    decisions: dict[str, tuple[dict[str, object], list[str] | None]] = {
-        "dec_1": ({**decided, "departments": [department], "message": message}, ["billing"]),
-        "dec_2": ({**decided, "departments": [department], "message": message}, ["legal"]),
-        "dec_3": (
-            {
-                **decided,
-                "disposition": "review",
-                "departments": [department, {**department, "label": "legal"}],
-                "set_probability": 0.25,
-                "message": {**message, "message_id": "\0" + "é" * 600},
-            },
-            None,
-        ),
-        "dec_4": ({**decided, "disposition": "fallback", "departments": [], "message": message}, []),
-        "dec_5": ({}, None),
-    }
-    schema.migrate(engine, "0007")
-    with engine.begin() as connection:
-        for id_, (response, feedback) in decisions.items():
-            connection.execute(
-                text(
-                    "INSERT INTO decisions "
-                    "(id, router_id, router, message_key, response, feedback, created_at) "
-                    "VALUES (:id, 'rtr_1', 'desk', :id, :response, :feedback, '2026-01-01')"
-                ),
-                {
-                    "id": id_,
-                    "response": json.dumps(response),
-                    "feedback": None if feedback is None else json.dumps(feedback),
-                },
-            )
-    schema.migrate(engine)
-    columns = ("id", "disposition", "model", "version", "message_id", "set_probability", "feedback_state")
-    with engine.connect() as connection:
-        rows = connection.execute(
-            select(*(tables.Decision.__table__.c[name] for name in columns)).order_by(tables.Decision.id)
-        ).all()
-        labels = connection.execute(
-            select(tables.DecisionLabel.label, tables.DecisionLabel.decision_id).order_by(
-                tables.DecisionLabel.decision_id, tables.DecisionLabel.label
-            )
-        ).all()
-    assert [tuple(row) for row in rows] == [
-        ("dec_1", "routed", "m", 3, None, None, "agreed"),
-        ("dec_2", "routed", "m", 3, None, None, "corrected"),
-        ("dec_3", "review", "m", 3, "é" * 500, 0.25, None),
-        ("dec_4", "fallback", "m", 3, None, None, "agreed"),
-        ("dec_5", None, None, None, None, None, None),
-    ]
-    assert [tuple(label) for label in labels] == [
-        ("billing", "dec_1"),
-        ("billing", "dec_2"),
-        ("billing", "dec_3"),
-        ("legal", "dec_3"),
-    ]
-
-
-def test_old_shadows_have_their_agreement(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    migration = ScriptDirectory.from_config(schema.config()).get_revision("0011").module
-    monkeypatch.setattr(migration, "BATCH_SIZE", 2)
-    departments = [{"label": "billing", "destination": "b", "score": 1.0}]
-    shadows = [["billing"], ["billing", "legal"], [], None]
-    schema.migrate(engine, "0010")
-    with engine.begin() as connection:
-        for number, labels in enumerate(shadows):
-            shadow = None if labels is None else json.dumps({"version": 2, "labels": labels, "ranking": []})
-            connection.execute(
-                text(
-                    "INSERT INTO decisions "
-                    "(id, router_id, router, message_key, response, shadow, created_at) "
-                    "VALUES (:id, 'rtr_1', 'desk', :id, :response, :shadow, '2026-01-01')"
-                ),
-                {
-                    "id": f"dec_{number}",
-                    "response": json.dumps({"departments": departments}),
-                    "shadow": shadow,
-                },
-            )
-    schema.migrate(engine)
-    of = tables.Decision
-    with engine.connect() as connection:
-        rows = connection.execute(select(of.shadow_version, of.shadow_agrees).order_by(of.id)).all()
-    assert [tuple(row) for row in rows] == [(2, True), (2, False), (2, False), (None, None)]

@@ -14,7 +14,7 @@ from catalogs import running_catalog
 from app.cli import database as commands
 from app.cli.errors import CommandError
 from app.context import AppContext
-from app.db import schema, tables
+from app.db import tables
 from app.db.session import Database
 from app.errors import Conflict
 from app.keys import service
@@ -150,18 +150,3 @@ def test_a_restored_service_still_requires_keys(ctx: AppContext, tmp_path: Path)
     backups.restore(restored, LocalStorage(tmp_path / "restored"), file)
     assert not allows_anonymous(restored, ctx.settings)
     restored.close()
-
-
-@pytest.mark.parametrize("n_keys", [0, 1])
-def test_the_migration_requires_keys_if_the_service_has_some(empty_url: str, n_keys: int) -> None:
-    db = Database(empty_url)
-    schema.migrate(db.engine, "0004")
-    if n_keys:
-        with db.write() as tx:
-            row = tables.ApiKey(
-                id="key_old", name="old", secret_sha256="0" * 64, scopes=["admin"], created_at=tx.now
-            )
-            tx.session.add(row)
-    schema.migrate(db.engine)
-    assert service.authentication_required(db) == bool(n_keys)
-    db.close()
