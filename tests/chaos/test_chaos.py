@@ -14,7 +14,7 @@ import required
 from fault_injection import Account
 from stack import Stack
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.faults, pytest.mark.system]
 
 
 @contextmanager

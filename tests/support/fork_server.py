@@ -1,7 +1,7 @@
 """Starts commands of Covey, and programs of the tests, as forks of a process that has imported the service.
 
 To import the service takes seconds of processor time, and the tests start it dozens of times. Arguments,
-environment and standard streams are those of an ordinary start, which ``tests/system/test_start.py`` and
+environment and standard streams are those of an ordinary start, which ``tests/system/test_demo.py`` and
 other tests use. A process of the tests has one fork server, which ends with it.
 """
 

@@ -10,7 +10,7 @@ from stack import Stack
 from benchmarks.attacks import all_attacks
 from benchmarks.attacks.harness import Attack, Targets, attempt
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.faults, pytest.mark.system]
 
 
 @pytest.fixture(scope="module")

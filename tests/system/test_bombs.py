@@ -22,7 +22,7 @@ from stack import Stack, departments
 from waiting import LIMIT_SECONDS, wait_for
 from zip_quine import zip_quine
 
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("bombs")]
+pytestmark = [pytest.mark.faults, pytest.mark.system, pytest.mark.xdist_group("bombs")]
 
 MAX_API_GROWTH = 512 * MIB
 """Limit for the additional memory of the API process: more than ten times the largest message."""

@@ -116,7 +116,12 @@ class Installation:
 
 
 # The tests of one broker share an installation, so they run in one process.
-PARAMETERS = {name: pytest.param(name, marks=pytest.mark.xdist_group(f"celery-{name}")) for name in BROKERS}
+PARAMETERS = {
+    "redis": pytest.param("redis", marks=pytest.mark.xdist_group("celery-redis")),
+    "rabbitmq": pytest.param(
+        "rabbitmq", marks=[pytest.mark.xdist_group("celery-rabbitmq"), pytest.mark.faults]
+    ),
+}
 
 only_redis = pytest.mark.parametrize("installation", [PARAMETERS["redis"]], indirect=True)
 
@@ -331,6 +336,7 @@ def test_jobs_start_in_their_order_also_on_two_workers(installation: Installatio
         assert {service.finished(job)["state"] for job in first} == {"succeeded"}
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("fault", ["refuse", "mute"])
 def test_without_the_broker_running_jobs_continue_and_new_ones_start_when_it_is_back(
     installation: Installation, fault: str
@@ -358,6 +364,7 @@ def test_without_the_broker_running_jobs_continue_and_new_ones_start_when_it_is_
     wait_for(lambda: not installation.warnings() or None, what="the warning to end")
 
 
+@pytest.mark.faults
 def test_a_worker_that_starts_without_the_broker_runs_jobs_when_it_is_back(
     installation: Installation,
 ) -> None:
@@ -370,6 +377,7 @@ def test_a_worker_that_starts_without_the_broker_runs_jobs_when_it_is_back(
     assert service.finished(job)["state"] == "succeeded"
 
 
+@pytest.mark.faults
 @and_with_redis("number", signal.SIGTERM, signal.SIGQUIT)
 def test_a_worker_stops_and_releases_its_job_also_if_the_broker_is_mute(
     installation: Installation, number: signal.Signals
@@ -393,6 +401,7 @@ def test_a_worker_stops_and_releases_its_job_also_if_the_broker_is_mute(
     assert "lost" not in installation.events(job)
 
 
+@pytest.mark.faults
 @only_redis
 def test_a_worker_stops_while_the_database_does_not_respond(installation: Installation) -> None:
     service = installation.service

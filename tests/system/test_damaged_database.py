@@ -11,7 +11,7 @@ from commands import covey
 from stack import Stack, departments
 from waiting import wait_for
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.faults, pytest.mark.system]
 
 
 def damage(path: Path) -> None:

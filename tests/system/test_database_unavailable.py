@@ -15,7 +15,7 @@ from sqlalchemy import make_url
 from stack import Stack, departments
 from waiting import wait_for
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.faults, pytest.mark.system]
 
 LEASE = 5.0
 SETTINGS = {"COVEY_LEASE_SECONDS": str(LEASE)}

@@ -12,7 +12,7 @@ from fuzz_setup import call_every_operation
 from fuzzing import LIMITED, Fuzz
 from stack import Stack
 
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("fuzz")]
+pytestmark = [pytest.mark.faults, pytest.mark.system, pytest.mark.xdist_group("fuzz")]
 
 SEED = 20
 

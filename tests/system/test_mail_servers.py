@@ -27,7 +27,7 @@ from required import missing
 from stack import Stack, departments
 from waiting import LIMIT_SECONDS
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.faults, pytest.mark.system]
 
 COVEY = "/opt/covey/.venv/bin/covey"
 USERS = ["billing", "shipping", "support", "sales", "desk", "office"]

@@ -21,7 +21,7 @@ from waiting import LIMIT_SECONDS, wait_for
 
 from app.cli.listening import NOT_STARTED
 
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("two")]
+pytestmark = [pytest.mark.faults, pytest.mark.system, pytest.mark.xdist_group("two")]
 
 PREDICT = "/v1/models/served/predict"
 TEXT = {"instances": [{"text": "my invoice is wrong"}], "version": "live"}

@@ -15,7 +15,7 @@ from continuous_load import Load
 from stack import BYTES, Stack, departments
 from waiting import LIMIT_SECONDS, wait_for
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.faults, pytest.mark.system]
 
 
 def api_pid(stack: Stack) -> int:

@@ -15,7 +15,7 @@ from waiting import LIMIT_SECONDS, wait_for
 
 from app.server.parent_death import end_with_parent
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.faults, pytest.mark.system]
 
 ROOT = Path(__file__).parents[2]
 

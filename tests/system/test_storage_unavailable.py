@@ -6,7 +6,7 @@ import pytest
 from stack import Stack, departments
 from waiting import wait_for
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.faults, pytest.mark.system]
 
 PREDICT = {"instances": [{"text": "invoice payment"}]}
 
