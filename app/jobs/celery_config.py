@@ -10,6 +10,12 @@ from app.jobs.broker import broker_url
 from app.jobs.kinds import QUEUE_OF, QUEUES
 from app.settings import Settings
 
+CONNECT_SECONDS = 2.0
+"""How long a process waits for a connection to the broker."""
+
+RESPONSE_SECONDS = 5.0
+"""How long a process waits until the broker responds, or reads."""
+
 
 def celery_config(settings: Settings) -> dict[str, Any]:
     """Return the configuration. The database holds state and results of the jobs, so Celery keeps none."""
@@ -19,7 +25,7 @@ def celery_config(settings: Settings) -> dict[str, Any]:
         "broker_url": url,
         "broker_connection_retry_on_startup": True,
         "broker_connection_max_retries": None,
-        "broker_connection_timeout": 2,
+        "broker_connection_timeout": CONNECT_SECONDS,
         "broker_transport_options": _transport_options(url),
         "task_queues": [Queue(name) for name in QUEUES],
         "task_default_queue": "training",
@@ -53,11 +59,11 @@ def _transport_options(url: str) -> dict[str, Any]:
     """Return time limits, so that an unavailable broker blocks nothing for long."""
     if url.startswith("amqp"):
         # No read timeout: a worker may wait for a message for any length of time.
-        return {"max_retries": 0, "write_timeout": 5}
+        return {"max_retries": 0, "write_timeout": RESPONSE_SECONDS}
     return {
         "max_retries": 0,
-        "socket_connect_timeout": 2,
-        "socket_timeout": 5,
+        "socket_connect_timeout": CONNECT_SECONDS,
+        "socket_timeout": RESPONSE_SECONDS,
         "socket_keepalive": True,
         # The queues in the order of their names in the option -Q, or of ``QUEUES``.
         "queue_order_strategy": "priority",

@@ -29,6 +29,9 @@ from waiting import LIMIT_SECONDS
 ROOT = Path(__file__).parents[2]
 HOLDS = Path(__file__).parent / "job_holds" / "sitecustomize.py"
 
+MODULES = {"worker": "workers", "celery": "celery"}
+"""The programs that are not commands of ``python -m app``."""
+
 MAX_REQUEST_BYTES = 128 * 1024
 
 
@@ -89,7 +92,7 @@ def start(
     """Start a program with arguments in an environment.
 
     Args:
-        arguments: those of ``covey``, or a file of Python and its arguments.
+        arguments: those of ``covey``; or ``celery``, or a file of Python and its arguments.
         environment: all variables.
         stdout: file for what it writes.
         stderr: file for its log.
@@ -194,7 +197,7 @@ def _run(request: Mapping[str, Any], fds: Sequence[int], others: Sequence[int]) 
         runpy.run_path(program, run_name="__main__")
         return
     # ``covey worker`` executes this module, which would import everything again.
-    module, arguments = ("workers", rest) if program == "worker" else ("app", [program, *rest])
+    module, arguments = (MODULES[program], rest) if program in MODULES else ("app", [program, *rest])
     sys.argv = ["covey", *arguments]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -15,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import fault_proxy
+import fork_server
 import postgres
 import production
 import pytest
@@ -30,7 +29,6 @@ from stack import command_of, departments, descendants
 from waiting import LIMIT_SECONDS, wait_for
 
 from app.jobs.celery_config import celery_config
-from app.server.parent_death import end_with_parent
 from app.settings import Settings
 
 pytestmark = pytest.mark.system
@@ -95,18 +93,8 @@ class Installation:
         """Run ``celery -A workers worker`` for trainings while the block lasts; yield its name."""
         name = f"extra{time.monotonic_ns()}@localhost"
         with self.service.log.open("ab") as log:
-            process = subprocess.Popen(
-                [
-                    *(sys.executable, "-m", "celery", "-A", "workers", "worker"),
-                    *("-Q", "training", "-c", "1", "-n", name, *arguments),
-                ],
-                env=self.service.environment(),
-                cwd=Path(__file__).parents[2],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                preexec_fn=end_with_parent(),  # noqa: PLW1509 - calls nothing that takes a lock
-            )
+            words = ("celery", "-A", "workers", "worker", "-Q", "training", "-c", "1", "-n", name, *arguments)
+            process = fork_server.start(words, self.service.environment(), log, log)
         try:
             wait_for(lambda: self.celery.control.ping([name], timeout=1) or None, what="the extra worker")
             yield name

@@ -74,11 +74,12 @@ def body_with(before: str, value: Callable[[int], str], after: str, size: int) -
 def bodies(body_type: Any, name: str) -> dict[str, Callable[[int], bytes]]:
     """Return functions that put a value of any size into each field, and make it the body."""
     value = {**VALUES, **TEXTS}[name]
-    fields = [field.alias or key for key, field in getattr(body_type, "model_fields", {}).items()]
     built: dict[str, Callable[[int], bytes]] = {"": lambda n: value(n).encode()}
-    for field in fields:
-        built[field] = partial(body_with, f'{{"{field}":', value, "}")
-        built[f"{field}, in a list"] = partial(body_with, f'{{"{field}":[{{"text":', value, "}]}")
+    for key, field in getattr(body_type, "model_fields", {}).items():
+        place = field.alias or key
+        built[place] = partial(body_with, f'{{"{place}":', value, "}")
+        if "list[" in str(field.annotation):
+            built[f"{place}, in a list"] = partial(body_with, f'{{"{place}":[{{"text":', value, "}]}")
     return built
 
 

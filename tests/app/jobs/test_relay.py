@@ -127,7 +127,9 @@ def test_an_unavailable_broker_is_no_error_and_loses_nothing(
     server: str,
 ) -> None:
     job = rows.queued(database)
-    with unresponsive_server() as address:
+    with unresponsive_server() as address, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("app.jobs.celery_config.CONNECT_SECONDS", 0.2)
+        patch.setattr("app.jobs.celery_config.RESPONSE_SECONDS", 0.2)
         relay = start_relay(
             f"{scheme}://{address if server == 'unresponsive' else f'127.0.0.1:{production.free_port()}'}/"
         )

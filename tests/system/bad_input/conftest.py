@@ -10,7 +10,7 @@ from stack import Stack, departments
 
 
 @pytest.fixture(scope="session")
-def known(stack: Stack) -> Iterator[Known]:
+def known(stack: Stack) -> Known:
     """Resources to which the requests refer."""
     text = stack.dataset(departments(40), name="bad input")
     rows = [
@@ -24,12 +24,7 @@ def known(stack: Stack) -> Iterator[Known]:
         assert job["state"] == "succeeded", job
     router = {"model": "bad-input", "fallback": "front@example.org"}
     stack.call("PUT", "/v1/routers/bad-input", 200, json=router)
-    yield Known(stack, text["id"], numbers["id"], waiting["id"])
-    stack.call("DELETE", "/v1/routers/bad-input", 204)
-    for model in ("bad-input", "bad-input-numeric"):
-        stack.call("DELETE", f"/v1/models/{model}", 204)
-    for dataset in (text, numbers, waiting):
-        stack.call("DELETE", f"/v1/datasets/{dataset['id']}", 204)
+    return Known(stack, text["id"], numbers["id"], waiting["id"])
 
 
 @pytest.fixture
