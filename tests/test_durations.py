@@ -30,7 +30,7 @@ def test_the_longest_units_run_first_and_keep_the_order_of_their_tests(
     monkeypatch.setattr(durations, "FILE", tmp_path / "durations.json")
     durations.FILE.write_text(json.dumps({"short.py": 0.5, "long.py": 60.0, "group": 90.0}))
     ids = ["short.py::a", "new.py::a", "long.py::b", "other.py::a@group", "long.py::a", "short.py::b@group"]
-    items: list[Any] = [SimpleNamespace(nodeid=nodeid) for nodeid in ids]
+    items: list[Any] = [SimpleNamespace(nodeid=nodeid, user_properties=[]) for nodeid in ids]
     durations.longest_first(items)
     assert [item.nodeid for item in items] == [
         *("other.py::a@group", "short.py::b@group"),
@@ -41,9 +41,17 @@ def test_the_longest_units_run_first_and_keep_the_order_of_their_tests(
 
 def test_a_run_stores_its_durations_by_unit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(durations, "FILE", tmp_path / "durations.json")
+    durations.FILE.write_text("{}")
     plugin = durations.StoreDurations()
-    for nodeid, seconds in (("a.py::a", 0.25), ("a.py::b", 0.5), ("b.py::a@group", 2.0)):
-        report: Any = SimpleNamespace(nodeid=nodeid, duration=seconds)
+    tests: list[tuple[str, float]] = [("a.py::a", 0.25), ("a.py::b", 0.5), ("b.py::a@group", 2.0)]
+    items: list[Any] = [SimpleNamespace(nodeid=nodeid, user_properties=[]) for nodeid, _ in tests]
+    durations.longest_first(items)
+    seconds = dict(tests)
+    for item in items:
+        nodeid = item.nodeid.partition("@")[0]  # as in the reports that pytest-xdist sends
+        report: Any = SimpleNamespace(
+            nodeid=nodeid, duration=seconds[item.nodeid], user_properties=item.user_properties
+        )
         plugin.pytest_runtest_logreport(report)
     plugin.pytest_sessionfinish()
     assert list(json.loads(durations.FILE.read_text()).items()) == [("group", 2.0), ("a.py", 0.8)]

@@ -41,7 +41,7 @@ class Result:
         measured: the value, with its unit.
         bound: the bound, with its unit.
         held: whether the value is within the bound.
-        timed: whether the value depends on other work on the machine. ``make test`` ignores such results.
+        timed: whether the value depends on other work on the machine. ``make test-faults`` ignores such results.
     """
 
     what: str
@@ -328,7 +328,7 @@ class Attack:
     Attributes:
         name: what is attacked, in a few words.
         run: yields the results.
-        short: whether ``make test`` runs it.
+        short: whether ``make test-faults`` runs it.
     """
 
     name: str

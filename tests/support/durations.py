@@ -36,6 +36,9 @@ def longest_first(items: list[pytest.Item]) -> None:
         return -seconds.get(unit, DEFAULT_SECONDS), unit
 
     items.sort(key=key)
+    for item in items:
+        # Reports lack the group that pytest-xdist has added to the id.
+        item.user_properties.append(("unit", unit_of(item.nodeid)))
 
 
 def scheduler(config: pytest.Config, log: Any) -> Any:
@@ -53,7 +56,8 @@ class StoreDurations:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Add the duration of a test, of its setup, or of its teardown."""
-        self._seconds[unit_of(report.nodeid)] += report.duration
+        unit = dict(report.user_properties)["unit"]
+        self._seconds[str(unit)] += report.duration
 
     def pytest_sessionfinish(self) -> None:
         """Write the file, the longest units first."""
