@@ -30,7 +30,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--list", action="store_true", help="print the names of the attacks, and end")
-    parser.add_argument("--short", action="store_true", help="run only the attacks that `make test-faults` runs")
+    parser.add_argument("--short", action="store_true", help="run only the attacks of `make test-faults`")
     parser.add_argument(
         "--only",
         action="append",

@@ -16,8 +16,8 @@ An exception is a regression, too. An attack must leave the shared service as it
 creates, or uses names of its own. Attacks that change settings or break something start their own service:
 ``targets.new(...)``, ``targets.with_postgres(...)`` or ``targets.with_dependencies(...)``.
 
-``short=True`` marks the attacks that ``make test-faults`` runs: they cost at most a second or two of CPU time on the
-shared service, and their bounds do not depend on the speed of the machine.
+``short=True`` marks the attacks that ``make test-faults`` runs: they cost at most a second or two of CPU time
+on the shared service, and their bounds do not depend on the speed of the machine.
 
 To add an attack, write the function in the file of its area. To add a file, name it in ``AREAS``.
 """

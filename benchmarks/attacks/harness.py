@@ -41,7 +41,8 @@ class Result:
         measured: the value, with its unit.
         bound: the bound, with its unit.
         held: whether the value is within the bound.
-        timed: whether the value depends on other work on the machine. ``make test-faults`` ignores such results.
+        timed: whether the value depends on other work on the machine. ``make test-faults`` ignores such
+            results.
     """
 
     what: str
