@@ -220,7 +220,7 @@ def api(
         options: settings of the API.
     """
     shutil.copyfile(migrated_sqlite, folder / "covey.db")
-    with start(Settings(data_dir=folder, checkpoint_seconds=0.001, **options), patch) as service:
+    with start(Settings(data_dir=folder, **options), patch) as service:
         key = keys.create(service.ctx.db, ApiKeyCreate(name="test", scopes=["admin"]))
         service.authorization = f"Bearer {key.secret}"
         yield service

@@ -11,7 +11,7 @@ import pytest
 from page_snippets import ROOT, ReaderService
 from required import missing
 
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("pages")]
+pytestmark = [pytest.mark.build, pytest.mark.system]
 
 RUN_BY_OTHER_TESTS = {
     "docs/library.md": "tests/covey/test_library_page.py",

@@ -10,7 +10,7 @@ from browser import check_page, chromium, new_context
 from page_snippets import ReaderService
 from playwright.sync_api import Page, expect
 
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("pages")]
+pytestmark = [pytest.mark.build, pytest.mark.system]
 
 
 @pytest.fixture
