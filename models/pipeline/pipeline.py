@@ -111,12 +111,11 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         rule_: how scores become label sets.
         calibration_: converts scores to probabilities; None if there were no held-out scores.
         curves_: what the possible thresholds of each label predict for held-out examples; None if there were
-            none, and for a model that an older release saved.
+            none.
         held_out_: held-out scores for partial fits; None if there are none, or the learner cannot continue
             to learn.
         decision_report_: how the decision was tuned; None if its kind gives no choice.
-        reference_: what is predicted for documents like those of the training; None for a model that an
-            older release saved.
+        reference_: what is predicted for documents like those of the training.
         mail_version_: version of the mail parser, if the documents are e-mails; otherwise None.
         summary_: warnings and facts about the training.
         timings_: seconds of each completed phase; not saved with the model.
@@ -140,7 +139,7 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
     curves_: HeldOutCurves | None
     held_out_: HeldOutSample | None
     decision_report_: DecisionReport | None
-    reference_: Reference | None = None
+    reference_: Reference
     mail_version_: int | None
     summary_: TrainingSummary
     timings_: dict[Phase, float]
