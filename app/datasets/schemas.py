@@ -405,8 +405,7 @@ class LineageFeedback(ResponseModel):
     """Number of decisions with feedback."""
     n_sampled: int | None = None
     """Number of these decisions whose messages are a random sample: those of `review_sample`, if people have
-    answered (nearly) all of them, and `feedback` does not select them by their feedback. Absent for older
-    data sets."""
+    answered (nearly) all of them, and `feedback` does not select them by their feedback."""
     n_relabelled: int | None = None
     """Number of examples of `and_dataset` that got the labels of the feedback."""
     n_new: int | None = None

@@ -12,7 +12,7 @@ import time
 from collections.abc import Collection, Mapping
 from typing import Any, Literal, TypeAlias
 
-from sqlalchemy import Connection, Delete, Engine, Executable, Insert, Update, event, inspect
+from sqlalchemy import Connection, Delete, Engine, Executable, Insert, Update, event
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
@@ -64,8 +64,6 @@ def _record(
 def increment(session: Session, parts: Collection[Part]) -> None:
     """Increment the revisions of parts, in the last statement of a transaction."""
     connection = session.connection()
-    if not inspect(connection).has_table(CatalogRevision.__tablename__):
-        return  # a backup of an older release is restored to the tables of that release
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     # A table that is dropped and created again must not repeat a revision, so the first one is a time.
     first = time.time_ns() // 1000

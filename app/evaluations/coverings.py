@@ -18,7 +18,7 @@ def check_measured_covering(covering: Covering | None, dataset: tables.Dataset) 
     Raises:
         Invalid: labels of some examples are unknown.
     """
-    if covering is not None and (dataset.report or {}).get("n_with_unknown", 0):
+    if covering is not None and (dataset.report or {})["n_with_unknown"]:
         message = "labels of some examples are unknown, so covering errors are not defined; omit covering"
         raise Invalid(message, errors=[("/covering", message)])
 

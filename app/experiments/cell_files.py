@@ -61,14 +61,14 @@ def load_examples(ctx: AppContext, key: str) -> dict[str, Any]:
     return _load(ctx, key, errors=False)
 
 
-def load_errors(ctx: AppContext, key: str) -> dict[str, Any] | None:
-    """Return the errors of a cell, as JSON of ``TrialErrors``; None if an earlier release wrote the file.
+def load_errors(ctx: AppContext, key: str) -> Any:
+    """Return the errors of a cell, as JSON of ``TrialErrors``.
 
     Raises:
         FileDamaged: the file cannot be read.
     """
     arrays = _load(ctx, key, errors=True)
-    return json.loads(arrays[_ERRORS].tobytes()) if arrays else None
+    return json.loads(arrays[_ERRORS].tobytes())
 
 
 def _load(ctx: AppContext, key: str, *, errors: bool) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def fill_in_defaults(body: ExperimentCreate, dataset: tables.Dataset) -> Experim
         for pointer, configuration in expand_grid(body)
     ]
     measures = fill_in_measures(body, configurations, dataset)
-    if body.coverings and report.get("n_with_unknown", 0):
+    if body.coverings and report["n_with_unknown"]:
         message = "labels of some examples are unknown, so covering errors are not defined; omit coverings"
         raise Invalid(message, errors=[("/coverings", message)])
     requested_names: set[str] = set()
@@ -77,8 +77,7 @@ def _fill_in_split(split: ExperimentSplit | None, report: Mapping[str, Any]) -> 
     """
     splits = report.get("splits", {})
     has_split = splits.get("train", 0) > 0 and splits.get("test", 0) > 0
-    # Reports of earlier releases have no folds; neither do their examples.
-    folds = {int(fold): count for fold, count in report.get("folds", {}).items()}
+    folds = {int(fold): count for fold, count in report["folds"].items()}
     n_without_fold = report["n_examples"] - sum(folds.values())
     if split is None and has_split:
         return GivenSplit(kind="given")

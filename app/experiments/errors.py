@@ -88,6 +88,5 @@ def _load(
     if configuration >= len(configurations):
         message = f"the experiment has configurations 0 to {len(configurations) - 1}"
         raise Invalid(message, errors=[("/query/configuration", message)])
-    loaded = {fold: cell_files.load_errors(ctx, result["examples"]) for fold, result in results.items()}
-    by_fold = {fold: errors for fold, errors in loaded.items() if errors is not None}
+    by_fold = {fold: cell_files.load_errors(ctx, result["examples"]) for fold, result in results.items()}
     return configurations[configuration].get("name"), by_fold

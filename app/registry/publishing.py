@@ -272,9 +272,7 @@ def _description(new: NewVersion) -> dict[str, Any]:
         "thresholds": pipeline.thresholds_.tolist(),
         "calibrated": pipeline.calibration_ is not None,
         "has_curves": pipeline.curves_ is not None,
-        "reference": None
-        if pipeline.reference_ is None
-        else pipeline.reference_.model_dump(mode="json", exclude_none=True),
+        "reference": pipeline.reference_.model_dump(mode="json", exclude_none=True),
         "seed": pipeline.seed,
         "split_revision": SPLIT_REVISION,
         "metrics": new.metrics or None,

@@ -208,13 +208,12 @@ class ModelVersion(ResponseModel):
     calibrated: bool = False
     """Whether predictions include probabilities. Decisions that hold training examples out fit them."""
     decision_report: DecisionReport | None = None
-    """How the decision was tuned. Absent if its kind gives no choice, and for older versions."""
+    """How the decision was tuned. Absent if its kind gives no choice."""
     thresholds: dict[str, float] | None = None
     """For each label the score above which it is predicted. A label without a threshold is never predicted.
-    Absent in lists, and for older versions."""
+    Absent in lists."""
     reference: TrainingReference | None = None
-    """What the version predicts for documents like those of its training. Absent in lists, and for older
-    versions."""
+    """What the version predicts for documents like those of its training. Absent in lists."""
     metrics: PartMetrics | None = None
     """Measures from the training. Absent if nothing was measured."""
     facts: JsonObject

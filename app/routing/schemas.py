@@ -407,8 +407,8 @@ class MessageSummary(ResponseModel):
     """Whether only a part of the message was read, because it exceeds a size limit."""
     unknown_words: float | None = None
     """Share of the words of the message that are no features of the version, from 0 to 1. It increases if the
-    language of messages changes. Absent if the message has no words or is long, if no version decided, and
-    for older decisions."""
+    language of messages changes. Absent if the message has no words or is long, or if no version
+    decided."""
 
 
 class ShadowDecision(ResponseModel):
@@ -419,7 +419,7 @@ class ShadowDecision(ResponseModel):
     labels: list[str]
     """The predicted label set, in label order."""
     agrees: bool | None = None
-    """Whether this is exactly the label set of the departments. Absent for older decisions."""
+    """Whether this is exactly the label set of the departments."""
     ranking: list[RankedLabel]
     """The labels with the highest scores, at most 10."""
     set_probability: float | None = None

@@ -51,7 +51,7 @@ class LoadedVersion:
     Attributes:
         pipeline: the fitted pipeline. Its arrays are memory maps of the artifact.
         ranking_cost: estimates how long its rankings take.
-        explanation_cost: estimates how long its predictions with explanations or quick voting take.
+        explanation_cost: estimates how long its predictions with explanations take.
         message_cost: estimates how long it takes to read and rank a message.
         rules: the rules of routers that have used the version; see ``app.routing.policies``.
     """
@@ -88,7 +88,6 @@ def warm_up(version: LoadedVersion) -> None:
     ways: list[tuple[CostEstimate, Callable[[], object]]] = [
         (version.ranking_cost, lambda: respond(top=1)),
         (version.ranking_cost, respond),
-        (version.explanation_cost, lambda: pipeline.predictions(documents, top=1, quick=True)),
         # The limit prevents explanations of thousands of labels, which nobody waits for.
         (
             version.explanation_cost,
@@ -96,7 +95,7 @@ def warm_up(version: LoadedVersion) -> None:
         ),
     ]
     for cost, predict in ways:
-        # Not every learner supports quick voting and explanations, and a version may refuse the document.
+        # Not every learner supports explanations, and a version may refuse the document.
         with suppress(CoveyError):
             predict()  # builds what is built on first use
             started = time.thread_time()

@@ -61,7 +61,7 @@ async def predict(
         NotReady: the version cannot be loaded now.
     """
     version, found = await load_version(catalog, loaded, name, body.version)
-    cost = found.explanation_cost if body.explain or body.quick else found.ranking_cost
+    cost = found.explanation_cost if body.explain else found.ranking_cost
     return await run_measured(
         cost, len(body.instances), n_bytes, lambda: _predict(version, found, body, settings)
     )
@@ -118,17 +118,16 @@ def _predict(version: ServedVersion, found: LoadedVersion, body: PredictRequest,
     documents = to_documents(pipeline, body.instances, settings)
     try:
         rule = pipeline.rule_with(body.thresholds)
-        if body.explain or body.quick:
+        if body.explain:
             explained = pipeline.predictions(
                 documents,
                 top=body.top,
-                explain=body.explain,
-                quick=body.quick,
+                explain=True,
                 max_labels=MAX_PREDICTED_LABELS,
                 rule=rule,
             )
             texts = _unknown_texts(pipeline, body, documents, explained)
-            predictions = responses.explained_predictions(explained, texts, explain=body.explain)
+            predictions = responses.explained_predictions(explained, texts)
         else:
             ranking = _rank(pipeline, documents, body.top, rule)
             predictions = responses.predictions(pipeline.labels_, ranking)
@@ -149,7 +148,7 @@ def _unknown_texts(
     predictions: Sequence[Prediction],
 ) -> list[dict[str, str]]:
     """Return the texts that the explanations of each instance refer to, if the client does not have them."""
-    if not body.explain or isinstance(documents, FeatureRows):
+    if isinstance(documents, FeatureRows):
         return [{}] * len(predictions)
     return [
         {}

@@ -43,14 +43,13 @@ def predictions(names: Sequence[str], ranking: Ranking) -> list[Prediction]:
 
 
 def explained_predictions(
-    explained: Iterable[ExplainedPrediction], texts: Iterable[Mapping[str, str]], *, explain: bool
+    explained: Iterable[ExplainedPrediction], texts: Iterable[Mapping[str, str]]
 ) -> list[Prediction]:
     """Return predictions that have more than a ranking.
 
     Args:
         explained: the predictions.
         texts: for each prediction, the texts that its explanations refer to; empty if the client has them.
-        explain: whether explanations were requested; without them, the field is left out.
     """
     return [
         _new_prediction(
@@ -61,9 +60,8 @@ def explained_predictions(
                 prediction.probabilities,
             ),
             set_probability=prediction.set_probability,
-            explanation=label_explanations(prediction.explanation) if explain else None,
+            explanation=label_explanations(prediction.explanation),
             texts=dict(of_one) or None,
-            dot_products=prediction.dot_products,
         )
         for prediction, of_one in zip(explained, texts, strict=True)
     ]

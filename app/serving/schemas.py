@@ -67,10 +67,6 @@ class PredictRequest(RequestModel):
     all instances would otherwise have more than 100,000 labels."""
     explain: bool = False
     """Whether to return the terms that contribute most to each predicted label."""
-    quick: bool = False
-    """Whether to find the `top` labels and the label set by quick voting. Only for models of the learner
-    `mlpp`; requires `top`. The result is the same as with full voting, and never needs more dot products. It
-    saves most with `calibrated` and with few labels."""
     thresholds: dict[Label, float] = Field(default_factory=dict)
     """Thresholds of labels that replace those of the version: a label is predicted if its score is above its
     threshold. Labels that are not listed keep their thresholds, which the version lists."""
@@ -147,8 +143,6 @@ class Prediction(ResponseModel):
     texts: dict[str, str] | None = None
     """The texts by field to which the `occurrences` of the explanation refer. Absent without explanation, and
     if the instance is the text itself."""
-    dot_products: int | None = None
-    """Number of dot products that quick voting computed. Absent unless `quick` is true."""
 
 
 class UnknownFeatures(ResponseModel):

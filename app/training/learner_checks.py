@@ -21,8 +21,7 @@ def check_trainable(learner: LearnerConfig, report: Mapping[str, Any], *, given_
         ParameterError: training examples have unknown labels, and the learner trains all labels together; or
             they have weights, and the learner does not accept weights.
     """
-    # Reports of earlier releases do not have these counts; their examples have no unknown labels or weights.
-    if report.get("n_training_with_unknown" if given_split else "n_with_unknown", 0):
+    if report["n_training_with_unknown" if given_split else "n_with_unknown"]:
         catalog.check_unknown_labels(learner)
-    if report.get("n_training_weighted" if given_split else "n_weighted", 0):
+    if report["n_training_weighted" if given_split else "n_weighted"]:
         catalog.check_weights(learner)

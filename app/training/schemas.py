@@ -149,7 +149,7 @@ class TrainingResult(ResponseModel):
     metrics: PartMetrics
     """Measures of the new version."""
     promotion: PromotionOutcome | None = None
-    """Whether the version was promoted, and why. Absent for trainings of earlier releases."""
+    """Whether the version was promoted, and why."""
 
 
 class TrainingJob(ResponseModel):

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import httpx
 
 from benchmarks.papers.charts import Panel, draw
-from models import catalog
+from models import artifact, catalog
+from models.pipeline import Pipeline
 
 Json = dict[str, Any]
 
@@ -61,6 +64,10 @@ class Bench:
         Raises:
             RequestFailedError: If the response is an error.
         """
+        body: Json = self._send(method, path, **options).json()
+        return body
+
+    def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
         if self._client is None:
             self._client = httpx.Client(
                 base_url=self._url(), headers=self._headers, timeout=300.0, trust_env=False
@@ -68,8 +75,7 @@ class Bench:
         response = self._client.request(method, path, **options)
         if response.is_error:
             raise RequestFailedError(f"{method} {path}: {response.status_code} {response.text}")
-        body: Json = response.json()
-        return body
+        return response
 
     def dataset(
         self, name: str, content: Callable[[], bytes], *, tree: Json | None = None, **upload: str
@@ -121,6 +127,15 @@ class Bench:
     def version(self, job: Json) -> Json:
         """Return the version of a training: labels, metrics, facts, timings."""
         return self("GET", f"/v1/models/{job['result']['model']}/versions/{job['result']['version']}")
+
+    def model(self, job: Json) -> Pipeline:
+        """Return the fitted pipeline of a training's version."""
+        model, version = job["result"]["model"], job["result"]["version"]
+        response = self._send("GET", f"/v1/models/{model}/versions/{version}/artifact")
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model"
+            path.write_bytes(response.content)
+            return artifact.load(path)
 
     def evaluation(self, job: Json) -> Json:
         """Return the full evaluation of a training's version."""

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+
+import numpy as np
 
 from benchmarks.papers import corpora
 from benchmarks.papers.bench import Bench, Json
 from benchmarks.papers.mlpp import RCV1_FEATURES, configuration, rcv1
 from benchmarks.papers.results import table
+from models.arrays import Matrix
+from models.labels.ranking import ranking
+from models.perceptrons import MLPP
 
 TITLE = "MLPP, section VI-E: quick voting"
 
 VOTINGS = ("max_wins", "weighted")
 TOPS = (1, 3, 5, 10)
-AT_ONCE = 100
 
 
 def _tops(bench: Bench) -> Json:
@@ -30,13 +34,15 @@ def _tops(bench: Bench) -> Json:
     largest = dict.fromkeys(VOTINGS, 0)
     differing = 0
     for voting, job in zip(VOTINGS, jobs, strict=True):
-        whole = [_ranking(p) for p in _predicted(bench, job, texts, top=max(TOPS))]
+        learner, X = _learner_and_features(bench, job, texts)
+        scores = learner.decision_function(X)
+        order = ranking(scores, max(TOPS))
         for top in TOPS:
-            quick = list(_predicted(bench, job, texts, top=top, quick=True))
-            counts = [p["dot_products"] for p in quick]
-            products[voting][str(top)] = sum(counts) / len(counts)
-            largest[voting] = max(largest[voting], *counts)
-            differing += sum(_ranking(p) != ranking[:top] for p, ranking in zip(quick, whole, strict=True))
+            votes, best = learner.quick_top(X, top), order[:, :top]
+            products[voting][str(top)] = float(votes.products.mean())
+            largest[voting] = max(largest[voting], int(votes.products.max()))
+            same = (votes.labels == best) & (votes.scores == np.take_along_axis(scores, best, axis=1))
+            differing += int((~same.all(axis=1)).sum())
     return {
         "documents": len(texts),
         "labels": int(facts["labels"]),
@@ -61,12 +67,12 @@ def _label_sets(bench: Bench) -> Json:
     products, largest, predicted = {}, {}, {}
     differing = 0
     for voting, job in zip(VOTINGS, jobs, strict=True):
-        whole = list(_predicted(bench, job, texts, top=1))
-        quick = list(_predicted(bench, job, texts, top=1, quick=True))
-        counts = [p["dot_products"] for p in quick]
-        products[voting], largest[voting] = sum(counts) / len(counts), max(counts)
-        predicted[voting] = sum(len(p["labels"]) for p in whole) / len(whole)
-        differing += sum(a["labels"] != b["labels"] for a, b in zip(quick, whole, strict=True))
+        learner, X = _learner_and_features(bench, job, texts)
+        whole = learner.decision_function(X) > 0
+        votes = learner.quick_top(X, 1, np.zeros(whole.shape[1]))
+        products[voting], largest[voting] = float(votes.products.mean()), int(votes.products.max())
+        predicted[voting] = float(whole.sum(axis=1).mean())
+        differing += int(((votes.known > 0) != whole).any(axis=1).sum())
     return {
         "documents": len(texts),
         "products": products,
@@ -123,11 +129,6 @@ def _share(products: float, full: int) -> str:
     return f"{products:,.0f} ({100 * products / full:.0f} %)"
 
 
-def _ranking(prediction: Json) -> list[tuple[str, float]]:
-    """Return labels and scores. Quick voting returns no probabilities."""
-    return [(item["label"], item["score"]) for item in prediction["ranking"]]
-
-
 def _texts(bench: Bench) -> list[str]:
     texts = [row["text"] for row in corpora.records("rcv1subset1.jsonl.gz") if row["split"] == "test"]
     return texts[: 100 if bench.quick else 1_000]
@@ -147,9 +148,8 @@ def _trained(bench: Bench, *, calibrated: bool) -> list[Json]:
     )
 
 
-def _predicted(bench: Bench, job: Json, texts: Sequence[str], **query: int | bool) -> Iterator[Json]:
-    path = f"/v1/models/{job['result']['model']}/predict"
-    for first in range(0, len(texts), AT_ONCE):
-        instances = [{"text": text} for text in texts[first : first + AT_ONCE]]
-        body = {"instances": instances, "version": job["result"]["version"], **query}
-        yield from bench("POST", path, json=body)["predictions"]
+def _learner_and_features(bench: Bench, job: Json, texts: Sequence[str]) -> tuple[MLPP, Matrix]:
+    """Return the learner of a training, and the features of the texts."""
+    model = bench.model(job)
+    assert isinstance(model.learner_, MLPP)
+    return model.learner_, model.features_.transform(texts)

@@ -15,7 +15,6 @@ from pydantic import ValidationError
 
 from models.artifact.json_values import check_json
 from models.artifact.manifest import Manifest
-from models.artifact.older_versions import complete_manifest
 from models.errors import ArtifactError
 
 MAX_HEADER_BYTES = 64 * 2**20
@@ -106,7 +105,7 @@ def _decode_manifest(header: bytes) -> tuple[str, Manifest]:
     if _canonical_json(values) != text:
         raise ArtifactError("the manifest is not in its canonical form")
     try:
-        return text, Manifest.model_validate_json(_canonical_json(complete_manifest(values)))
+        return text, Manifest.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
         pointer = "/".join(str(part) for part in first["loc"])

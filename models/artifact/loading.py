@@ -15,7 +15,7 @@ from models.artifact.header import read_header
 from models.artifact.manifest import DTYPES, Manifest
 from models.base import State, TrainingSummary
 from models.catalog import check_features, resolve_decision
-from models.decisions import LabelSetRule, untuned_rule
+from models.decisions import LabelSetRule
 from models.errors import ArtifactError
 from models.labels import LabelTree
 from models.mail import MAIL_VERSION
@@ -109,8 +109,6 @@ def _restore(manifest: Manifest, state: State, *, verify: bool) -> Pipeline:
 
 def _restore_rule(manifest: Manifest, tree: LabelTree | None, thresholds: Floats) -> LabelSetRule:
     stored = manifest.rule
-    if stored is None:
-        return untuned_rule(manifest.decision, thresholds)
     parents = None
     if stored.adds_ancestors:
         if tree is None:

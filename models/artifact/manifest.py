@@ -95,12 +95,11 @@ class Manifest(_Part):
     features: FeaturesConfig
     learner: LearnerConfig
     decision: DecisionRule
-    rule: RuleEntry | None = None
-    """None in files of older versions. The rule then follows from the decision."""
+    rule: RuleEntry
     decision_report: DecisionReport | None = None
-    """How the decision was tuned. None if its kind gives no choice, and in files of older versions."""
-    reference: Reference | None = None
-    """What the model predicts for documents like those of its training. None in files of older versions."""
+    """How the decision was tuned. None if its kind gives no choice."""
+    reference: Reference
+    """What the model predicts for documents like those of its training."""
     seed: int = Field(ge=0, lt=2**32)
     warnings: list[str]
     facts: dict[str, Any]
@@ -110,7 +109,7 @@ class Manifest(_Part):
 
     @model_validator(mode="after")
     def _check_reference(self) -> Self:
-        if self.reference is not None and len(self.reference.label_counts) != len(self.labels):
+        if len(self.reference.label_counts) != len(self.labels):
             raise ValueError("the reference does not have one count for each label")
         return self
 

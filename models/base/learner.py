@@ -25,7 +25,6 @@ from models.base.classes import pack_classes, unpack_classes
 from models.base.column_names import check_column_names, set_column_names
 from models.base.memory import ProblemSize
 from models.base.pivots import Pivots
-from models.base.quick_votes import QuickVotes
 from models.base.training import Context, Monitor, Step, TrainingSummary
 from models.base.validation import (
     as_feature_matrix,
@@ -308,24 +307,6 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             ParameterError: the learner cannot explain its scores with these parameters.
         """
         raise ParameterError(f"{self.algorithm} cannot explain its scores; remove explain", "/explain")
-
-    def quick_top(
-        self,
-        X: Any,  # noqa: ARG002 - few learners vote
-        top: int,  # noqa: ARG002
-        thresholds: Floats | None = None,  # noqa: ARG002
-    ) -> QuickVotes:
-        """Find the best labels of every example from only a part of the inner products.
-
-        Args:
-            X: (n, r) features.
-            top: number of labels.
-            thresholds: (k,) if given, all labels with a score above their threshold are found, too.
-
-        Raises:
-            ParameterError: the learner does not support quick voting.
-        """
-        raise ParameterError(f"{self.algorithm} does not support quick voting; remove quick", "/quick")
 
     def pivots(self, label: int | None, *, after: int, limit: int) -> Pivots:  # noqa: ARG002 - see above
         """Return the pivots that a boosting training chose, by round and label.

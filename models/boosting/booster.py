@@ -22,7 +22,6 @@ from models.boosting.parameters import BoostingParameters, EarlyStopping
 from models.boosting.pivot_history import PivotHistory
 from models.boosting.stumps import Stumps, presence_stumps, threshold_stumps
 from models.boosting.variants import BoostingVariant
-from models.errors import ParameterError
 
 _MAX_NAMED = 10  # labels in a warning
 
@@ -59,12 +58,12 @@ class Booster(WeightedLearner):
 
     Attributes:
         hypothesis_: the final hypothesis.
-        pivot_history_: the pivots of each round; None if an older version saved the model.
+        pivot_history_: the pivots of each round.
     """
 
     parameters: ClassVar[type[LearnerParameters]] = BoostingParameters
     hypothesis_: Hypothesis
-    pivot_history_: PivotHistory | None = None
+    pivot_history_: PivotHistory
     _pivot_per_label: bool
 
     def __init__(
@@ -127,15 +126,10 @@ class Booster(WeightedLearner):
 
     def _get_state(self) -> State:
         """The final hypothesis and the pivots of each round as named arrays."""
-        history = self.pivot_history_
-        return self.hypothesis_.state() | ({} if history is None else history.state())
+        return self.hypothesis_.state() | self.pivot_history_.state()
 
     def pivots(self, label: int | None, *, after: int, limit: int) -> Pivots:
         """The pivots of each round; see the base class."""
-        if self.pivot_history_ is None:
-            raise ParameterError(
-                "an older version of Covey saved the model without its pivots; train it again"
-            )
         return self.pivot_history_.select(self.hypothesis_, label, after, limit)
 
     def _set_state(self, state: Mapping[str, AnyArray]) -> Self:

@@ -85,8 +85,8 @@ class PivotHistory:
         }
 
     @classmethod
-    def from_state(cls, state: Mapping[str, AnyArray], n_pairs: int) -> PivotHistory | None:
-        """The history with a state that ``state`` returned; None if an older version stored no history.
+    def from_state(cls, state: Mapping[str, AnyArray], n_pairs: int) -> PivotHistory:
+        """Return the history with a state that ``state`` returned.
 
         Args:
             state: named arrays.
@@ -95,8 +95,6 @@ class PivotHistory:
         Raises:
             ArtifactError: the pivots are out of range.
         """
-        if "round_starts" not in state:
-            return None
         starts = read_array(state, "round_starts", "int64", (None,))
         pairs = read_array(state, "round_pairs", "int32", (None,))
         absent = read_array(state, "round_absent", "float32", pairs.shape)

@@ -46,7 +46,6 @@ _NAMES = pa.list_(pa.field("element", pa.string(), nullable=False))
 _LAST_COLUMNS = [
     pa.field("labels", _NAMES, nullable=False),
     pa.field("split", pa.string()),
-    # Files of earlier releases lack these columns.
     pa.field("unknown", _NAMES),  # null without unknown labels
     pa.field("weight", pa.float64()),  # null for 1
     pa.field("fold", pa.int16()),  # null without a fold
@@ -57,7 +56,6 @@ _DOCUMENT_COLUMNS: dict[Kind, list[pa.Field[Any]]] = {
     "email": [
         pa.field("raw", pa.binary()),
         *(pa.field(name, pa.string()) for name in _EMAIL_PARTS),
-        # Files of earlier releases lack these columns.
         pa.field("list_id", pa.string()),  # null without one
         pa.field("attachments", _ATTACHMENTS),  # null without attachments
     ],
@@ -508,8 +506,6 @@ class StoredExamples:
 
 def _with_lists_and_attachments(emails: list[Email], table: pa.Table) -> list[Email]:
     """Return e-mails with the mailing lists and attachments, which few have."""
-    if "list_id" not in table.column_names:
-        return emails
     list_ids, attachments = table.column("list_id"), table.column("attachments")
     if list_ids.null_count + attachments.null_count == 2 * len(emails):
         return emails

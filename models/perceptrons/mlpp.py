@@ -20,11 +20,10 @@ from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix, read_on
 from models.base import LearnerParameters, State
 from models.base.incremental import CHUNK, IncrementalLearner
 from models.base.memory import FIXED_BYTES, GIB, MATRIX_BYTES, ProblemSize, check_weights_size
-from models.base.quick_votes import QuickVotes
 from models.base.validation import as_feature_matrix
 from models.perceptrons.initial_weights import Initial, initial_weights
 from models.perceptrons.pairs import Pairs, Voting, full_votes, pairs_of, side_votes
-from models.perceptrons.quick_voting import VoteBounds, quick_vote
+from models.perceptrons.quick_voting import QuickVotes, VoteBounds, quick_vote
 from models.serialization.state import read_array, require
 
 FLOAT64_LIMIT = 1 * GIB

@@ -7,11 +7,12 @@ weight.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.sparse import csr_array
 
 from models.arrays import AnyArray, Bools, Floats, Ints, Matrix, read_only
-from models.base.quick_votes import QuickVotes
 from models.perceptrons.pairs import Pairs, Voting, side_votes
 
 
@@ -62,6 +63,25 @@ class VoteBounds:
         cells = np.ix_(x.indices, labels)
         weights = np.where(values[:, np.newaxis] > 0, self.if_positive[cells], self.if_negative[cells])
         return np.asarray(np.abs(values) @ weights)
+
+
+@dataclass(frozen=True)
+class QuickVotes:
+    """Result of quick voting.
+
+    Attributes:
+        labels: (n, top) label indices, best first.
+        scores: (n, top) their scores, identical to those of full voting to the last bit.
+        products: (n,) number of inner products computed for each example. Full voting computes k(k-1)/2, or
+            k(k+1)/2 with the artificial label; quick voting never computes more.
+        known: (n, k) the scores of all labels whose votes were counted, those of ``labels`` included, and −∞
+            for the other labels.
+    """
+
+    labels: Ints
+    scores: Floats
+    products: Ints
+    known: Floats
 
 
 def quick_vote(

@@ -123,7 +123,8 @@ def _learn_and_decide(
             )
         others = [text for text in pipeline.summary_.warnings if not text.startswith(OF_DECISION)]
         pipeline.summary_ = TrainingSummary([*others, *decided.warnings], pipeline.summary_.facts)
-        if decided.reference is not None and (earlier := pipeline.reference_) is not None:
-            of_terms = {name: getattr(earlier, name) for name in ("unknown_terms", "mean_unknown_terms")}
+        if decided.reference is not None:
+            names = ("unknown_terms", "mean_unknown_terms")
+            of_terms = {name: getattr(pipeline.reference_, name) for name in names}
             pipeline.reference_ = decided.reference.model_copy(update=of_terms)
     pipeline.held_out_ = sample

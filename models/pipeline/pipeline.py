@@ -45,7 +45,6 @@ from models.pipeline.prediction import (
     Prediction,
     ScoredDocuments,
     full_scores,
-    quick_scores,
     scores_of_one,
 )
 from models.pipeline.progress import Phase, PipelineMonitor, Progress
@@ -111,12 +110,11 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         rule_: how scores become label sets.
         calibration_: converts scores to probabilities; None if there were no held-out scores.
         curves_: what the possible thresholds of each label predict for held-out examples; None if there were
-            none, and for a model that an older release saved.
+            none.
         held_out_: held-out scores for partial fits; None if there are none, or the learner cannot continue
             to learn.
         decision_report_: how the decision was tuned; None if its kind gives no choice.
-        reference_: what is predicted for documents like those of the training; None for a model that an
-            older release saved.
+        reference_: what is predicted for documents like those of the training.
         mail_version_: version of the mail parser, if the documents are e-mails; otherwise None.
         summary_: warnings and facts about the training.
         timings_: seconds of each completed phase; not saved with the model.
@@ -140,7 +138,7 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
     curves_: HeldOutCurves | None
     held_out_: HeldOutSample | None
     decision_report_: DecisionReport | None
-    reference_: Reference | None = None
+    reference_: Reference
     mail_version_: int | None
     summary_: TrainingSummary
     timings_: dict[Phase, float]
@@ -516,7 +514,6 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         top: int | None = None,
         explain: bool = False,
         terms: int = 10,
-        quick: bool = False,
         max_labels: int | None = None,
         rule: LabelSetRule | None = None,
     ) -> list[Prediction]:
@@ -527,15 +524,13 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
             top: length of the rankings; None includes every label.
             explain: whether to explain the predicted labels.
             terms: maximum number of terms in an explanation.
-            quick: whether to find the ``top`` labels by quick voting. The result has the same best labels as
-                full voting and the same label set, computed with fewer dot products.
             max_labels: maximum number of labels in all rankings, label sets and explanations, and of terms in
                 the explanations; None for no limit.
             rule: how scores become label sets; None selects the fitted rule.
 
         Raises:
-            ParameterError: the documents are of another kind, the learner does not support ``explain`` or
-                ``quick``, ``quick`` is set without ``top``, or the predictions exceed ``max_labels``.
+            ParameterError: the documents are of another kind, the learner does not support ``explain``, or
+                the predictions exceed ``max_labels``.
             UnsuitableDataError: a score is not finite because the values of a document are too large.
         """
         weight = 1 + explain * (1 + terms)  # of a predicted label, with its explanation
@@ -543,11 +538,7 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         readable, rule = self._readable(documents), rule or self.rule_
         X = self._features_of(readable)
         empty = self.features_.empty_documents(readable, X)
-        dot_products: list[int] = []
-        if quick:
-            ranked, dot_products = self._rank_quickly(self._as_matrix(X), empty, top, rule, budget)
-        else:
-            ranked = self._rank(X, empty, top, rule, budget)
+        ranked = self._rank(X, empty, top, rule, budget)
         matrix = self._as_matrix(X) if explain else None
         return [
             Prediction(
@@ -556,7 +547,6 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
                 explanation=(
                     [] if matrix is None else self._explanations(readable, matrix, i, predicted, terms)
                 ),
-                dot_products=dot_products[i] if dot_products else None,
                 probabilities=None if ranked.probabilities is None else ranked.probabilities[i].tolist(),
                 set_probability=(
                     None if ranked.set_probabilities is None else float(ranked.set_probabilities[i])
@@ -801,26 +791,6 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
             return Ranking(ranked, order, label_sets, empty, unknown_terms=unknown_terms)
         of_labels, of_sets = self.calibration_.probabilities(scores, predicted, empty)
         return Ranking(ranked, order, label_sets, empty, of_labels[rows, order], of_sets, unknown_terms)
-
-    def _rank_quickly(
-        self, X: Matrix, empty: Bools, top: int | None, rule: LabelSetRule, budget: LabelBudget
-    ) -> tuple[Ranking, list[int]]:
-        """Return the ranking of each row of features by quick voting, and the dot products of each.
-
-        There are no probabilities, because the scores of other labels are unknown.
-        """
-        n_ranked = self._check_rankings(X.shape[0], top, budget)
-        parts: list[Ranking] = []
-        dot_products: list[int] = []
-        for rows, block in self._blocks(X):
-            scores, order, products = quick_scores(self.learner_, block, top, rule)
-            predicted = ScoredDocuments(scores, empty[rows]).predicted(rule)
-            budget.spend_on_label_sets(int(predicted.sum()))
-            predicted &= scores > -np.inf  # a label that was not counted is below its threshold
-            best = np.take_along_axis(scores, order, axis=1)
-            parts.append(Ranking(best, order, rows_of(predicted), empty[rows]))
-            dot_products += products
-        return Ranking.concatenate(parts, n_ranked), dot_products
 
     def _check_rankings(self, n: int, top: int | None, budget: LabelBudget) -> int:
         """Count the labels of n rankings, and return the length of a ranking."""

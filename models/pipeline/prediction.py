@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.sparse import csr_array
 
-from models.arrays import Bools, Floats, Ints, Labels, Matrix, Vector
+from models.arrays import Bools, Floats, Labels, Matrix, Vector
 from models.base import Learner
 from models.decisions.label_sets import LabelSetRule
-from models.errors import ParameterError, UnsuitableDataError
+from models.errors import UnsuitableDataError
 from models.pipeline.explanation import Explanation
 
 
@@ -23,16 +23,14 @@ class Prediction:
         labels: the predicted label set, in label order.
         ranking: labels with their scores, by descending score; labels with equal scores are in label order.
         explanation: an explanation of each predicted label, in label order; empty if not requested.
-        dot_products: number of dot products that quick voting computed; None without quick voting.
         probabilities: the calibrated probability of each label in ``ranking``; None if the pipeline is not
-            calibrated, and with quick voting.
+            calibrated.
         set_probability: the probability that the whole label set is right; None as for ``probabilities``.
     """
 
     labels: list[str]
     ranking: list[tuple[str, float]]
     explanation: list[Explanation] = field(default_factory=list)
-    dot_products: int | None = None
     probabilities: list[float] | None = None
     set_probability: float | None = None
 
@@ -93,38 +91,6 @@ def scores_of_one(learner: Learner, x: Vector) -> Floats:
         scores = learner.score_one(x)
     check_finite(scores)
     return scores[np.newaxis]
-
-
-def quick_scores(
-    learner: Learner, X: Matrix, top: int | None, rule: LabelSetRule
-) -> tuple[Floats, Ints, list[int]]:
-    """Find the best labels and the label sets by quick voting.
-
-    Args:
-        learner: the learner, which must support quick voting.
-        X: (n, r) features.
-        top: number of labels.
-        rule: the rule that predicts the label sets.
-
-    Returns:
-        (n, k) the scores of the best labels and of all labels that the rule can predict, and −∞ for labels
-        that were not counted; (n, top) the best labels by descending score; and (n,) the number of dot
-        products for each example.
-
-    Raises:
-        ParameterError: the learner does not support quick voting, or ``top`` is None.
-        UnsuitableDataError: a score is not finite.
-    """
-    if top is None:
-        raise ParameterError("quick voting needs the number of labels; set top", "/top")
-    if not X.shape[0]:
-        k = learner.n_labels_
-        return np.empty((0, k)), np.empty((0, min(top, k)), dtype=np.int64), []
-    thresholds = None if rule.only_best else rule.thresholds
-    with np.errstate(over="ignore", invalid="ignore"):
-        votes = learner.quick_top(X, max(top, rule.at_least), thresholds)
-    check_finite(votes.scores)
-    return votes.known, votes.labels[:, :top], votes.products.tolist()
 
 
 def check_finite(numbers: Floats) -> None:

@@ -208,31 +208,6 @@ def test_a_model_can_be_trained_served_and_imported(trainings: Trainings, name: 
     assert imported["predictions"] == response["predictions"]
 
 
-@pytest.mark.parametrize("name", ["mlpp", "mlpp calibrated"])
-def test_quick_voting_returns_the_same_top_labels_and_label_sets_and_the_number_of_dot_products(
-    trainings: Trainings, name: str
-) -> None:
-    stack, model = trainings.stack, trainings.model(name)
-    assert stack.finished(trainings.jobs[name])["state"] == "succeeded"
-    path = f"/v1/models/{model}/predict"
-    request = {"instances": trainings.documents("reuters", 20), "top": 3}
-    full = stack.call("POST", path, 200, json=request)["predictions"]
-    quick = stack.call("POST", path, 200, json={**request, "quick": True})["predictions"]
-    assert [prediction["labels"] for prediction in quick] == [prediction["labels"] for prediction in full]
-    for found, counted in zip(quick, full, strict=True):  # quick voting returns no probabilities
-        assert found["ranking"] == [
-            {field: value for field, value in label.items() if field != "probability"}
-            for label in counted["ranking"]
-        ]
-    n_pairs = stack.call("GET", f"/v1/models/{model}/versions/1", 200)["facts"]["operations_per_prediction"]
-    assert all(0 < prediction["dot_products"] <= n_pairs for prediction in quick)
-    assert not any("dot_products" in prediction for prediction in full)
-
-    del request["top"]
-    problem = stack.call("POST", path, 422, json={**request, "quick": True})
-    assert [error["pointer"] for error in problem["errors"]] == ["/top"]
-
-
 def test_explanations_of_a_polynomial_kernel_are_rejected(trainings: Trainings) -> None:
     stack, model = trainings.stack, trainings.model("h_m3 polynomial")
     assert stack.finished(trainings.jobs["h_m3 polynomial"])["state"] == "succeeded"

@@ -233,9 +233,8 @@ def _notes_on_references(facts: Facts, total: _Group) -> list[str]:
     notes = []
     if without:
         notes.append(
-            f"These versions have no reference, so drift is not measured on their messages "
-            f"({without.total():,}): {', '.join(without)}. Versions that an older release trained, and "
-            "deleted ones, have none; train them again."
+            f"Drift is not measured on the messages of deleted versions ({without.total():,}): "
+            f"{', '.join(without)}."
         )
     if true_labels:
         notes.append(

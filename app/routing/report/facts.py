@@ -97,7 +97,7 @@ class VersionReference:
 
     Attributes:
         labels: the labels of the version, in label order.
-        reference: what it predicts for held-out documents; None for older versions.
+        reference: what it predicts for held-out documents.
     """
 
     labels: Sequence[str]

@@ -148,7 +148,7 @@ class Drift(ResponseModel):
     set_probability: DriftValue | None = None
     """Drift of `set_probability`. Absent without a reference with probabilities."""
     unknown_words: UnknownWordsDrift | None = None
-    """Drift of the share of unknown words. Absent without a reference, and for older decisions."""
+    """Drift of the share of unknown words. Absent without a reference."""
 
 
 class ShadowAgreement(ResponseModel):

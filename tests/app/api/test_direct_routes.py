@@ -120,10 +120,6 @@ BAD: dict[str, tuple[tuple[dict[str, str], str | bytes], tuple[int, str, str | N
         (JSON, '{"instances": [{"features": {"a": 1}}]}'),
         (422, "invalid_request", "/instances/0/features"),
     ),
-    "quick voting without support": (
-        (JSON, '{"instances": [{"text": "a"}], "top": 1, "quick": true}'),
-        (422, "invalid_parameters", "/quick"),
-    ),
     "an unknown version": (
         (JSON, '{"instances": [{"text": "a"}], "version": 99}'),
         (404, "not_found", "/version"),

@@ -49,36 +49,26 @@ def test_rankings_have_the_documented_form(n_labels: int, top: int) -> None:
             for rank, (label, score) in enumerate(zip(order[i], scores[i], strict=True), start=1)
         ]
         assert prediction.explanation is None
-        assert prediction.dot_products is None
 
 
-@pytest.mark.parametrize("explain", [True, False])
-@pytest.mark.parametrize("dot_products", [None, 7])
-def test_explanations_and_quick_voting_have_the_documented_form(
-    explain: bool, dot_products: int | None
-) -> None:
+def test_explanations_have_the_documented_form() -> None:
     ranking = [(LABELS[4], 1e300), (LABELS[0], -0.0)]
     terms = [("inv\u00f3ice", 0.1 + 0.2), ('"', -5e-324)]
     explanations = [Explanation(LABELS[0], [ExplainedTerm(term, weight) for term, weight in terms])]
     explained = [
-        Prediction([], ranking, [], dot_products),
-        Prediction([LABELS[0]], ranking, explanations if explain else [], dot_products),
+        Prediction([], ranking, []),
+        Prediction([LABELS[0]], ranking, explanations),
     ]
 
-    response = read(explained_predictions(explained, [{}, {}], explain=explain))
+    response = read(explained_predictions(explained, [{}, {}]))
 
     empty, full = response.predictions
     assert (empty.labels, full.labels) == ([], [LABELS[0]])
     assert [(item.label, item.score) for item in full.ranking] == ranking
     assert math.copysign(1, full.ranking[1].score) == -1
-    assert empty.dot_products == full.dot_products == dot_products
-    if explain:
-        assert empty.explanation == []
-        assert full.explanation is not None
-        assert [(term.term, term.weight) for term in full.explanation[0].terms] == terms
-    else:
-        assert empty.explanation is None
-        assert full.explanation is None
+    assert empty.explanation == []
+    assert full.explanation is not None
+    assert [(term.term, term.weight) for term in full.explanation[0].terms] == terms
 
 
 @pytest.mark.parametrize("n", [1, 3])
@@ -105,7 +95,7 @@ def test_explained_predictions_have_their_probabilities() -> None:
         probabilities=[0.1 + 0.2],
         set_probability=0.25,
     )
-    response = read(explained_predictions([prediction], [{}], explain=True))
+    response = read(explained_predictions([prediction], [{}]))
     assert response.predictions[0].ranking[0].probability == 0.1 + 0.2
     assert response.predictions[0].set_probability == 0.25
 

@@ -11,8 +11,6 @@ import pytest
 from in_process_api import InProcessApi, api
 from stack import departments
 
-from app.db import tables
-
 LEARNER = {"algorithm": "svm"}
 
 
@@ -79,22 +77,6 @@ def test_a_label_that_is_never_predicted_has_no_threshold(service: InProcessApi,
     missing = set(version["labels"]) - set(version["thresholds"])
     assert version["decision_report"]["unreachable_labels"] == len(missing)
     assert version["decision_report"].get("alternatives") == []
-
-
-NEW = {"decision_report", "thresholds", "reference"}
-"""What older releases did not store."""
-
-
-def test_a_version_of_before_has_neither_a_report_nor_thresholds(
-    service: InProcessApi, version: dict[str, Any]
-) -> None:
-    train(service, version["dataset_id"], "old")
-    with service.ctx.db.write() as tx:
-        row = tx.session.get_one(tables.ModelVersion, ("old", 1))
-        old = {k: v for k, v in row.description.items() if k not in NEW}
-        row.description = old
-    old_version = service.call("GET", "/v1/models/old/versions/1", 200)
-    assert NEW.isdisjoint(old_version)
 
 
 def test_an_imported_version_keeps_its_report_and_its_thresholds(

@@ -240,34 +240,6 @@ def test_a_model_from_before_bigrams_still_reads_a_clause_as_one_word(tmp_path: 
     assert load(old).scores(texts).tobytes() == model.scores(texts).tobytes()
 
 
-@pytest.mark.parametrize(
-    ("decision", "bounds"),
-    [
-        ({"kind": "sign"}, (0, None)),
-        ({"kind": "at_least_one"}, (1, None)),
-        ({"kind": "top_k", "k": 2}, (2, 2)),
-        ({"kind": "tuned_threshold"}, (0, None)),
-        ({"kind": "single_label"}, (1, 1)),
-    ],
-)
-def test_the_rule_of_a_model_from_before_rules_follows_from_its_decision(
-    decision: dict[str, Any], bounds: tuple[int, int | None], tmp_path: Path
-) -> None:
-    model = pipeline()
-    model.decision = catalog.DECISION_PARAMETERS.validate_python(decision)
-    model.fit(Examples("text", TEXTS, SETS), tree=TREE)
-    save(model, tmp_path / "model")
-
-    def remove(header: Header, manifest: dict[str, Any]) -> None:
-        del manifest["rule"], manifest["decision_report"]
-
-    old = load(forged(tmp_path / "model", tmp_path / "old", remove))
-    assert (old.rule_.at_least, old.rule_.at_most) == bounds
-    assert old.rule_.parents is None
-    assert old.decision_report_ is None
-    assert old.predictions(TEXTS) == model.predictions(TEXTS)
-
-
 @pytest.mark.parametrize("algorithm", ["svm", "h_svm"])
 def test_a_model_with_a_chosen_decision_keeps_its_rule_and_its_report(algorithm: str, tmp_path: Path) -> None:
     model = pipeline(algorithm)

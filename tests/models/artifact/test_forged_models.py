@@ -22,6 +22,7 @@ from models.base import State
 from models.data.examples import Examples, FeatureRows
 from models.errors import ArtifactError, UnsuitableDataError
 from models.labels import LabelTree
+from models.perceptrons import MLPP
 from models.pipeline import Pipeline
 
 TEXTS = ["red rose", "blue sky", "red sky", "green grass", "green rose", "blue grass", "sky"] * 2
@@ -81,8 +82,9 @@ def use(name: str, model: Pipeline) -> None:
     with suppress(UnsuitableDataError):
         assert np.isfinite(model.scores(some)).all()
         model.predictions(some, explain=model.learner_.can_explain)
-        if model.learner_.algorithm == "mlpp":
-            model.predictions(some, quick=True, top=2)
+        if isinstance(model.learner_, MLPP):
+            votes = model.learner_.quick_top(model.features_.transform(some), 2)
+            assert np.isfinite(votes.scores).all()
 
 
 @pytest.fixture(scope="module")

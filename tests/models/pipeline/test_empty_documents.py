@@ -53,8 +53,8 @@ def test_no_label_is_predicted(decision: dict[str, Any], learner: dict[str, Any]
         assert whole.empty.tolist() == [True, False, True, True]
         assert [model.rank([one], rule=rule).label_sets[0] for one in documents] == expected
         assert [model.rank([one], rule=rule).empty[0] for one in documents] == [True, False, True, True]
-        for options in ({"quick": True, "top": 1}, {"explain": True}) if learner is CALIBRATED else ({},):
-            if options.get("explain") and not model.learner_.can_explain:
+        for options in ({}, {"explain": True}):
+            if options and not model.learner_.can_explain:
                 continue
             predictions = model.predictions(documents, rule=rule, **options)
             assert [prediction.labels for prediction in predictions] == [[], [*known], [], []]

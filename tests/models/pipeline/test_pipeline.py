@@ -410,38 +410,6 @@ def test_phases_are_timed() -> None:
     assert set(pipeline().fit(examples()).timings_) == {"features", "training", "thresholds"}
 
 
-@pytest.mark.parametrize("voting", ["max_wins", "weighted"])
-@pytest.mark.parametrize("calibrated", [False, True])
-def test_quick_voting_finds_the_same_top_labels_and_label_sets(voting: str, calibrated: bool) -> None:
-    fitted = pipeline("mlpp", voting=voting, calibrated=calibrated).fit(Examples("text", TEXTS * 3, SETS * 3))
-    full, quick = fitted.predictions(TEXTS, top=1), fitted.predictions(TEXTS, top=1, quick=True, explain=True)
-    every = fitted.predictions(TEXTS, explain=True)
-    for whole, best, all_labels in zip(full, quick, every, strict=True):
-        assert best.ranking == whole.ranking
-        assert best.labels == whole.labels
-        assert best.explanation == all_labels.explanation
-        assert best.dot_products is not None
-        assert best.dot_products <= (4 * 5 // 2 if calibrated else 4 * 3 // 2)
-        assert whole.dot_products is None
-    assert fitted.predictions([], top=1, quick=True) == []
-
-
-def test_quick_voting_needs_a_voting_learner_and_top() -> None:
-    for algorithm, top, pointer in (("svm", 2, "/quick"), ("mlpp", None, "/top")):
-        with pytest.raises(ParameterError) as error_info:
-            pipeline(algorithm).fit(examples()).predictions(TEXTS, top=top, quick=True)
-        assert error_info.value.pointer == pointer
-
-
-def test_with_quick_voting_a_top_k_set_has_k_labels_even_if_fewer_are_ranked() -> None:
-    fitted = pipeline("mlpp")
-    fitted.decision = catalog.DECISION_PARAMETERS.validate_python({"kind": "top_k", "k": 3})
-    fitted.fit(examples())
-    quick = fitted.predictions(TEXTS, top=2, quick=True)
-    assert [(len(p.labels), len(p.ranking)) for p in quick] == [(3, 2)] * 6
-    assert [p.labels for p in quick] == [p.labels for p in fitted.predictions(TEXTS)]
-
-
 def test_a_learner_with_a_covering_is_evaluated_with_it() -> None:
     fitted = pipeline("adaboost_lc", covering={"kind": "zero_one"}).fit(examples())
     measures = fitted.evaluate(examples()).measures

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from models.artifact.older_versions import complete_manifest
-from models.features import TextFeatures, TextFeaturesParameters
 from models.mail.fields import DEFAULT_FIELDS, MailFields, Part
 from models.text import Analyzer, AnalyzerParameters, TextDocument, Vocabulary
 from models.text.languages import stop_list
@@ -75,13 +73,6 @@ def test_other_languages_keep_their_letters() -> None:
 def test_without_folding_each_letter_stays() -> None:
     assert terms("IŞIK ışık", fold_turkic_i=False) == ["işik", "ışık"]
     assert terms("IŞIK ışık", lowercase=False) == ["IŞIK", "ışık"]
-
-
-def test_older_models_keep_their_terms() -> None:
-    manifest = complete_manifest({"features": {"kind": "text", "analyzer": {"unsegmented": "bigrams"}}})
-    features = TextFeaturesParameters.model_validate(manifest["features"])
-    assert terms("İADE IŞIK ışık", **features.analyzer.model_dump()) == ["i\u0307ade", "işik", "ışık"]
-    assert TextFeatures(features).parameters.analyzer.fold_turkic_i is False
 
 
 def test_one_document_has_the_counts_of_a_batch() -> None:

@@ -208,7 +208,7 @@ def test_drift_compares_the_messages_of_versions_with_a_reference(
     assert found.groups[0].drift is not None
     assert found.groups[0].drift.labels is not None
     assert found.groups[0].drift.labels.bins is None
-    assert any("have no reference" in note and "m 2" in note for note in found.notes)
+    assert any("deleted versions" in note and "m 2" in note for note in found.notes)
 
 
 def test_the_drift_of_a_router_for_other_parts_of_the_service(
