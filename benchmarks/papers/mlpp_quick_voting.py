@@ -11,6 +11,7 @@ from benchmarks.papers.bench import Bench, Json
 from benchmarks.papers.mlpp import RCV1_FEATURES, configuration, rcv1
 from benchmarks.papers.results import table
 from models.arrays import Matrix
+from models.features import TextFeatures
 from models.labels.ranking import ranking
 from models.perceptrons import MLPP
 
@@ -152,4 +153,5 @@ def _learner_and_features(bench: Bench, job: Json, texts: Sequence[str]) -> tupl
     """Return the learner of a training, and the features of the texts."""
     model = bench.model(job)
     assert isinstance(model.learner_, MLPP)
+    assert isinstance(model.features_, TextFeatures)
     return model.learner_, model.features_.transform(texts)

@@ -105,8 +105,12 @@ def _decode_manifest(header: bytes) -> tuple[str, Manifest]:
     if _canonical_json(values) != text:
         raise ArtifactError("the manifest is not in its canonical form")
     try:
-        return text, Manifest.model_validate_json(text)
+        manifest = Manifest.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
         pointer = "/".join(str(part) for part in first["loc"])
         raise ArtifactError(f"the manifest is invalid at {pointer}: {first['msg']}") from error
+    if _canonical_json(manifest.model_dump(mode="json")) != text:
+        # A default would replace a parameter that is missing, and the model would predict something else.
+        raise ArtifactError("the manifest lacks fields; train the model again")
+    return text, manifest

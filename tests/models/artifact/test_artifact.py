@@ -222,22 +222,14 @@ def _set(*path: str | int, to: Any) -> Callable[[Header, dict[str, Any]], None]:
     return change
 
 
-def test_a_model_from_before_bigrams_still_reads_a_clause_as_one_word(tmp_path: Path) -> None:
-    parameters = catalog.FEATURES_PARAMETERS.validate_python(
-        {"kind": "text", "analyzer": {"unsegmented": "none"}}
-    )
-    learner = catalog.LEARNER_PARAMETERS.validate_python({"algorithm": "svm"})
-    texts, sets = ["我的包裹 红", "请退款 蓝"] * 3, [("parcel",), ("refund",)] * 3
-    model = Pipeline.from_parameters(parameters, learner).fit(Examples("text", texts, sets))
-    save(model, tmp_path / "model")
+def test_a_default_does_not_replace_a_missing_parameter(tmp_path: Path) -> None:
+    save(pipeline().fit(Examples("text", TEXTS, SETS)), tmp_path / "model")
 
     def remove(header: Header, manifest: dict[str, Any]) -> None:
         del manifest["features"]["analyzer"]["unsegmented"]
 
-    old = forged(tmp_path / "model", tmp_path / "old", remove)
-    assert b"unsegmented" not in old.read_bytes()
-    assert load(old).features_.parameters == parameters
-    assert load(old).scores(texts).tobytes() == model.scores(texts).tobytes()
+    with pytest.raises(ArtifactError, match="lacks fields"):
+        load(forged(tmp_path / "model", tmp_path / "forged", remove))
 
 
 @pytest.mark.parametrize("algorithm", ["svm", "h_svm"])

@@ -70,13 +70,10 @@ def test_without_held_out_examples_the_reference_counts_the_true_labels() -> Non
     assert reference.mean_unknown_terms == 0.5
 
 
-def test_the_reference_is_saved_and_older_models_have_none(tmp_path: Path) -> None:
+def test_the_reference_is_saved(tmp_path: Path) -> None:
     fitted = pipeline().fit(random_texts(seed=3))
     save(fitted, tmp_path / "model")
     assert load(tmp_path / "model").reference_ == fitted.reference_
-    fitted.reference_ = None
-    save(fitted, tmp_path / "old")
-    assert load(tmp_path / "old").reference_ is None
 
 
 def test_bounds_of_bins_belong_to_the_bin_above() -> None:
