@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -105,15 +104,6 @@ def test_an_email_has_a_mailing_list_and_attachments(tmp_path: Path) -> None:
         Email(text="b", list_id="<users.example>", attachments=attachments),
         Email(text="c"),
     ]
-
-
-def test_a_file_of_an_earlier_release_without_mailing_lists_and_attachments_is_read(tmp_path: Path) -> None:
-    _, stored = read(lines({"email": {"subject": "s"}, "labels": ["x"]}), tmp_path)
-    table = pq.read_table(stored.path).drop_columns(["list_id", "attachments"])
-    header = (pq.read_metadata(stored.path).metadata or {})[b"covey"]
-    pq.write_table(table.replace_schema_metadata({b"covey": header}), tmp_path / "old.parquet")
-    (batch,) = StoredExamples(tmp_path / "old.parquet").batches()
-    assert documents_of(batch) == [Email(subject="s")]
 
 
 @pytest.mark.parametrize("name", ["a,b", 'say "hi"', "👩‍🚀 crew", "ÄÖ/ü", " padded ", "'", "a\\b"])
