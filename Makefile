@@ -62,7 +62,7 @@ protocol-clients: $(VENV)/.developing $(PROTOCOL_CLIENTS)/open-inference/.instal
 CHECKS := check-types check-style check-contract check-build
 
 .PHONY: check $(CHECKS)
-check: $(VENV)/.developing ## Check style, types and openapi.json; build the site, the package and clients.
+check: $(VENV)/.developing ## Check style, types and openapi.json; build the site, the package and clients; run the pages.
 	@$(MAKE) --no-print-directory --jobs 2 --keep-going --output-sync=target $(CHECKS)
 
 check-types:

@@ -244,8 +244,8 @@ def test_a_message_whose_decision_expires_is_deleted(desk: InProcessApi) -> None
 @pytest.fixture
 def encrypted(desk: InProcessApi, monkeypatch: pytest.MonkeyPatch) -> InProcessApi:
     """The API with the key 1."""
-    keeper = desk.app.state.message_router._archive
-    monkeypatch.setattr(keeper, "_cipher", MessageCipher([key(1)]))
+    archive = desk.app.state.message_router._archive
+    monkeypatch.setattr(archive, "_cipher", MessageCipher([key(1)]))
     return desk
 
 
