@@ -318,6 +318,10 @@ class StoredExamples:
                 f"{path.name} has format version {header['format']}; this release reads version {_FORMAT}"
             )
         self._kind: Kind = header["kind"]
+        columns = {field.name for field in (*_FIRST_COLUMNS, *_DOCUMENT_COLUMNS[self._kind], *_LAST_COLUMNS)}
+        if missing := columns.difference(metadata.schema.to_arrow_schema().names):
+            names = ", ".join(sorted(missing))
+            raise BadDataError(f"{path.name} lacks the columns {names}; upload the data set again")
         self.labels: list[str] = header["labels"]
         self.parents: dict[str, str] = header["parents"]
         self._has_unknown: bool = header.get("has_unknown", False)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -146,22 +145,6 @@ def test_other_files_are_rejected(tmp_path: Path) -> None:
     path.write_bytes(b"PAR1 no PAR1")
     with pytest.raises(BadDataError, match=r"set\.parquet is not a stored data set"):
         StoredExamples(path)
-
-
-def test_files_without_the_column_of_unknown_labels_still_load(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    on_disk(tmp_path, monkeypatch, 3)
-    path = tmp_path / "set.parquet"
-    table = pq.read_table(path)
-    header = json.loads((pq.read_metadata(path).metadata or {})[b"covey"])
-    del header["has_unknown"]
-    old = table.drop_columns(["unknown"]).replace_schema_metadata({b"covey": json.dumps(header).encode()})
-    pq.write_table(old, path, row_group_size=3)
-    stored = StoredExamples(path)
-    assert stored.unknown_sets() == [()] * 4
-    assert [names for batch in stored.batches() for names in batch.unknown_sets()] == [()] * 4
-    assert stored.label_sets() == in_memory().label_sets()
 
 
 def test_unknown_labels_of_some_batches_are_concatenated() -> None:

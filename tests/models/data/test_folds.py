@@ -108,16 +108,6 @@ def test_an_export_keeps_the_folds(tmp_path: Path) -> None:
     assert read(tmp_path, out.getvalue(), "jsonl")[0].folds() == [1, None]
 
 
-def test_files_of_earlier_releases_have_no_folds(tmp_path: Path) -> None:
-    read(tmp_path, lines({}, {}), "jsonl")
-    path = tmp_path / "set.parquet"
-    metadata = {b"covey": (pq.read_metadata(path).metadata or {})[b"covey"]}
-    pq.write_table(pq.read_table(path).drop_columns(["fold"]).replace_schema_metadata(metadata), path)
-    stored = StoredExamples(path)
-    assert stored.folds() == [None, None]
-    assert [fold for batch in stored.batches() for fold in batch.folds()] == [None, None]
-
-
 def test_folds_of_some_batches_are_concatenated() -> None:
     first, second = Examples("text", ["a"], [("x",)]), Examples("text", ["b"], [()], fold_column=[3])
     assert Examples.concatenate([first, second]).folds() == [None, 3]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -104,6 +105,15 @@ def test_an_email_has_a_mailing_list_and_attachments(tmp_path: Path) -> None:
         Email(text="b", list_id="<users.example>", attachments=attachments),
         Email(text="c"),
     ]
+
+
+def test_a_stored_data_set_without_a_column_is_refused_with_its_name(tmp_path: Path) -> None:
+    _, stored = read(lines({"email": {"subject": "s"}, "labels": ["x"]}), tmp_path)
+    table = pq.read_table(stored.path).drop_columns(["list_id", "attachments"])
+    header = (pq.read_metadata(stored.path).metadata or {})[b"covey"]
+    pq.write_table(table.replace_schema_metadata({b"covey": header}), tmp_path / "old.parquet")
+    with pytest.raises(BadDataError, match="lacks the columns attachments, list_id; upload"):
+        StoredExamples(tmp_path / "old.parquet")
 
 
 @pytest.mark.parametrize("name", ["a,b", 'say "hi"', "👩‍🚀 crew", "ÄÖ/ü", " padded ", "'", "a\\b"])

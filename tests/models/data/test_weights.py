@@ -127,13 +127,3 @@ def test_exported_weights_are_read_again(tmp_path: Path) -> None:
     out = io.BytesIO()
     export_jsonl(stored, out)
     assert read(tmp_path, "jsonl", out.getvalue())[2] == weights
-
-
-def test_files_without_the_column_of_weights_still_load(tmp_path: Path) -> None:
-    stored, _, _ = read(tmp_path, "jsonl", lines({}, {}))
-    metadata = pq.read_metadata(stored.path).metadata
-    old = pq.read_table(stored.path).drop_columns(["weight"]).replace_schema_metadata(metadata)
-    pq.write_table(old, stored.path)
-    again = StoredExamples(stored.path)
-    assert again.example_weights() is None
-    assert [batch.n_examples for batch in again.batches()] == [2]
