@@ -38,7 +38,7 @@ from models.calibration import fit_calibration, fit_label_calibration
 from models.catalog import DECISION_PARAMETERS
 from models.decisions import N_FOLDS, HeldOut
 from models.decisions.auto import LabelSetSizes
-from models.decisions.tuning import fit_decision
+from models.decisions.tune import fit_decision
 from models.measures.calibration import LEAST_PROBABILITY, N_BINS, expected_calibration_error, probable
 from models.measures.probabilities import evaluate_label_probabilities, evaluate_set_probabilities
 from models.splits import stratified_folds

@@ -22,7 +22,7 @@ from models.arrays import AnyArray, Bools, Floats
 from models.data.digests import document_groups
 from models.data.examples import Examples
 from models.decisions import HeldOut
-from models.decisions.tuning import LearnerScores
+from models.decisions.tune import LearnerScores
 from models.labels.indicator_matrix import collect_labels, indicator_matrix
 from models.splits import TRAINING, stratified_split
 

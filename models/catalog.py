@@ -21,7 +21,7 @@ from models.boosting.adaboost_mh import AdaBoostMH, AdaBoostMHParameters
 from models.boosting.mp_boost import MPBoost, MPBoostParameters
 from models.data.examples import Kind
 from models.decisions import DecisionKind, DecisionRule
-from models.decisions.interpretation import (
+from models.decisions.rules import (
     CALIBRATED_VOTES,
     ORDER_ONLY,
     SIGNED,

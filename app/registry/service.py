@@ -28,7 +28,7 @@ from app.registry.queries import (
     read_alias_numbers,
 )
 from app.registry.schemas import Artifact, Model, ModelPage, ModelVersion, ModelVersionPage, PromotionRule
-from models.decisions.cuts import NEVER
+from models.decisions.apply import NEVER
 from models.errors import ArtifactError
 
 

@@ -13,9 +13,8 @@ from app.routing.schemas import LabelPolicy, RouterPut, ThresholdSource
 from app.serving.loaded_version import LoadedVersion, RouterRule
 from app.serving.snapshot import ServedRouter
 from models.base.training import abbreviated
-from models.decisions.curves import ChosenThreshold
-from models.decisions.cuts import NEVER
-from models.decisions.policies import LeastCost, Policy, TargetPrecision, TargetRecall
+from models.decisions.apply import NEVER
+from models.decisions.curves import ChosenThreshold, Goal, LeastCost, TargetPrecision, TargetRecall
 from models.pipeline import Pipeline
 
 NO_CURVES: Final = (
@@ -55,7 +54,7 @@ def has_policies(config: RouterPut) -> bool:
     return bool(config.label_policies) or policy_of(config) is not None
 
 
-def policy_of(fields: RouterPut | LabelPolicy) -> Policy | None:
+def policy_of(fields: RouterPut | LabelPolicy) -> Goal | None:
     """Return the policy of a router or of a label; None if it has none."""
     if fields.target_precision is not None:
         return TargetPrecision(fields.target_precision)
@@ -142,7 +141,7 @@ def create_rule(pipeline: Pipeline, config: RouterPut) -> RouterRule:
     return RouterRule(rule, NO_CURVES if has_policies(config) and not applied else None)
 
 
-def _source(policy: Policy) -> ThresholdSource:
+def _source(policy: Goal) -> ThresholdSource:
     match policy:
         case TargetPrecision():
             return "target_precision"

@@ -19,7 +19,8 @@ from benchmarks.papers import corpora
 from benchmarks.papers.bench import Bench, Json
 from benchmarks.papers.results import table
 from models.arrays import AnyArray, Bools
-from models.decisions.thresholds import tuned_thresholds
+from models.decisions import HeldOut
+from models.decisions.tune import tuned_thresholds
 from models.measures.evaluation import evaluate
 from models.splits import stratified_folds
 
@@ -200,11 +201,12 @@ def _scikit_learn(content: bytes) -> dict[str, Result]:
     plain_seconds = time.perf_counter() - clock
     Y = csr_array(train_sets.astype(np.int8))
     folds = stratified_folds(Y, N_FOLDS, seed=0)
-    held_out = np.zeros(train_sets.shape)
+    scores = np.zeros(train_sets.shape)
     for fold in range(N_FOLDS):
-        held_out[folds == fold] = _scores(fitted(folds != fold), X[folds == fold], train_sets[folds != fold])
+        scores[folds == fold] = _scores(fitted(folds != fold), X[folds == fold], train_sets[folds != fold])
     tunable = train_sets.sum(axis=0) >= N_FOLDS
-    thresholds = tuned_thresholds(held_out, Y, tunable, default=0.0, fbr=FBR)
+    held_out = HeldOut(scores, Y, None, folds, tunable)
+    thresholds = tuned_thresholds(held_out, default=0.0, fbr=FBR)
     tuned_seconds = time.perf_counter() - clock
     scores = machine.decision_function(X_test)
     truth = csr_array(test_sets.astype(np.int8))

@@ -15,7 +15,7 @@ from models.calibration import fit_label_calibration
 from models.data.examples import Examples
 from models.decisions import HeldOut
 from models.decisions.auto import LabelSetSizes
-from models.decisions.tuning import FittedDecision, LearnerScores, fit_decision
+from models.decisions.tune import FittedDecision, LearnerScores, fit_decision
 from models.labels.indicator_matrix import collect_labels, indicator_matrix
 from models.pipeline import read_documents
 from models.pipeline.held_out import FoldScores, FoldStep

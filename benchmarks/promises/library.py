@@ -23,7 +23,7 @@ from models.baselines.svm import SVM
 from models.boosting.mp_boost import MPBoost
 from models.data.examples import Examples
 from models.decisions import LabelSetRule
-from models.decisions.cuts import NEVER
+from models.decisions.apply import NEVER
 from models.labels.indicator_matrix import indicator_matrix
 from models.measures.attempts import level_of_attempt
 from models.measures.directions import is_better

@@ -12,9 +12,8 @@ from models.calibration.context import fit_context
 from models.calibration.label_calibration import MAX_LOGIT, LabelCalibration, compress
 from models.calibration.label_sets import INDEPENDENT, N_FEATURES, SET_LOWER_BOUNDS, set_features
 from models.calibration.logistic import fit_logistic
-from models.decisions.held_out import N_FOLDS, HeldOut
-from models.decisions.label_sets import LabelSetRule
-from models.decisions.score_scale import center_and_spread
+from models.decisions.apply import LabelSetRule
+from models.decisions.held_out import N_FOLDS, HeldOut, center_and_spread
 
 MIN_SLOPE = 1e-3
 """Smallest slope of a calibration, so that probabilities always increase with scores."""

@@ -1,7 +1,7 @@
 """Decision rules, which convert scores to label sets, and the tuning of their thresholds."""
 
+from models.decisions.apply import LabelSetRule, untuned_rule
 from models.decisions.held_out import N_FOLDS, HeldOut
-from models.decisions.label_sets import LabelSetRule
 from models.decisions.rules import (
     AtLeastOneDecision,
     AutoDecision,
@@ -14,7 +14,6 @@ from models.decisions.rules import (
     TopKDecision,
     TunedThresholdDecision,
     needs_held_out,
-    untuned_rule,
 )
 
 __all__ = [

@@ -10,12 +10,10 @@ from typing import Literal, NamedTuple, Self, TypeAlias
 import numpy as np
 
 from models.arrays import Bools, Floats, Ints, Labels
-from models.decisions.cuts import LabelCuts, PooledCuts, best_f1, least_cost
-from models.decisions.exact_sets import best_for_sets
+from models.decisions.apply import LabelSetRule
+from models.decisions.curves import BestF1, Cuts, LeastCost, best_f1, between, label_thresholds
 from models.decisions.held_out import N_FOLDS, HeldOut, rows_of
-from models.decisions.label_sets import LabelSetRule
 from models.decisions.rules import AutoDecision, CostObjective
-from models.decisions.thresholds import Select, thresholds_of_labels, with_best_f1
 from models.decisions.values import Costs, Objective, SetCounts
 from models.labels.ranking import ranking
 
@@ -199,25 +197,15 @@ class _CandidateTuner:
 
     def _tune_labels(self) -> Floats:
         """Return the best threshold of each label on each part, (``N_FOLDS`` + 1, k)."""
-        return thresholds_of_labels(
+        return label_thresholds(
             self._scores,
             self._relevant,
             self._known,
             self._parts,
             self._held_out.tunable,
             default=self._default,
-            select=self._select_of_label(),
+            goals=[BestF1(FBR)] * self._scores.shape[1] if self._costs is None else self._costs.goals(),
         )
-
-    def _select_of_label(self) -> Select:
-        costs = self._costs
-        if costs is None:
-            return with_best_f1(FBR)
-
-        def select(label: int, cuts: LabelCuts) -> float:
-            return cuts.threshold(least_cost(cuts, costs.false_label[label], costs.missed_label[label]))
-
-        return select
 
     def _tune_global(self, at_least_one: bool, at_most: int | None) -> list[float]:
         """Return the best threshold of all labels on each part.
@@ -241,12 +229,12 @@ class _CandidateTuner:
         if self._optimize == "subset_accuracy":
             return best_for_sets(scores, relevant, known)
         if self._costs is None:
-            cuts = PooledCuts.of(scores, relevant, known)
+            cuts = Cuts.of(scores, relevant, known)
             return cuts.threshold(best_f1(cuts)[0])
-        weighted = PooledCuts.of(
+        weighted = Cuts.of(
             scores, relevant, known, tp_weights=self._costs.missed_label, fp_weights=self._costs.false_label
         )
-        return weighted.threshold(least_cost(weighted))
+        return weighted.threshold(LeastCost().cut(weighted))
 
     def rule(self, candidate: Candidate, part: int) -> LabelSetRule:
         """Return the rule of a candidate that is tuned on a part."""
@@ -277,3 +265,37 @@ class _CandidateTuner:
                 SetCounts.of(predicted, self._relevant[rows], rows_of(self._known, rows), self._costs)
             )
         return SetCounts.concatenate(parts)
+
+
+def best_for_sets(scores: Floats, relevant: Bools, known: Bools | None = None) -> float:
+    """Return the threshold with the most right label sets; the largest one if several are equally good.
+
+    The label set of an example is right if the threshold is at least the highest score of its other labels,
+    and below the lowest score of its relevant labels.
+
+    Args:
+        scores: (h, k) scores. A pair with the score ∞ is always predicted, with −∞ never.
+        relevant: (h, k) whether each example has each label.
+        known: (h, k) false for unknown labels, which do not count; None if there are none.
+
+    >>> scores, relevant = np.array([[3.0, 1.0], [4.0, 2.0]]), np.array([[True, False], [True, False]])
+    >>> best_for_sets(scores, relevant)
+    2.5
+    """
+    others = ~relevant if known is None else ~relevant & known
+    start = np.where(others, scores, -np.inf).max(axis=1)
+    end = np.where(relevant, scores, np.inf).min(axis=1)
+    possible = start < end
+    start, end = np.sort(start[possible]), np.sort(end[possible])
+    places = np.unique(np.concatenate([start, end]))
+    places = places[np.isfinite(places)]
+    if not len(places):
+        return 0.0
+    # Between two consecutive places, the number of right label sets is constant.
+    right = np.searchsorted(start, places, side="right") - np.searchsorted(end, places, side="right")
+    best = len(places) - 1 - int(np.argmax(right[::-1]))
+    if np.count_nonzero(start == -np.inf) > right[best]:
+        return float(places[0]) - 1.0
+    if best == len(places) - 1:
+        return float(places[-1]) + 1.0
+    return between(float(places[best]), float(places[best + 1]))

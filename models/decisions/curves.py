@@ -1,31 +1,246 @@
-"""Held-out curves: what the possible thresholds of each label predict, as a part of the fitted model."""
+"""Cuts of scores: the possible thresholds, what each of them predicts, and the one that reaches a goal.
+
+``Cuts`` has all thresholds that can be best, to tune a decision. ``HeldOutCurves`` keeps some of them in the
+model, from which the thresholds of a router follow after the training.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Protocol, Self, TypeAlias
 
 import numpy as np
 
 from models.arrays import AnyArray, Bools, Floats, Ints
-from models.decisions.cuts import NEVER, between
+from models.decisions.apply import NEVER
 from models.decisions.held_out import HeldOut
-from models.decisions.policies import Policy, TargetPrecision, choose_cut
 from models.measures.intervals import Interval, wilson
 from models.serialization.state import State, read_array, require
 
 MAX_POINTS = 64
 """Maximum number of points of a label. More would change the recall at a threshold by less than 2 %."""
 
+_BLOCK = 2**20
+"""Pairs of example and label that are counted at once, which limits the memory."""
+
+_ROUNDING = 1e-12
+"""Share of a count by which a recall may be missed, because of rounding."""
+
+_SURE = 1.2815515655446004
+"""The 90 % quantile of the standard normal distribution."""
+
+
+class Points(Protocol):
+    """Possible thresholds in descending order. The first one predicts as little as possible.
+
+    Attributes:
+        tp: (c,) the relevant pairs above each threshold; ascending.
+        fp: (c,) the other pairs above each threshold; ascending.
+        positives: the number of relevant pairs.
+    """
+
+    @property
+    def tp(self) -> Floats: ...  # noqa: D102
+
+    @property
+    def fp(self) -> Floats: ...  # noqa: D102
+
+    @property
+    def positives(self) -> float: ...  # noqa: D102
+
+
+class EstimatedPoints(Points, Protocol):
+    """Thresholds with an estimate of what is right above them.
+
+    Attributes:
+        expected: (c,) the sum of the probabilities of all pairs above each threshold; ascending.
+    """
+
+    @property
+    def expected(self) -> Floats: ...  # noqa: D102
+
+
+def best_f1(points: Points) -> tuple[int, float]:
+    """Return the highest cut with the best F1, and its F1."""
+    # Equal fractions of integers are equal floats, so ties are exact.
+    f1 = 2 * points.tp / np.maximum(points.tp + points.fp + points.positives, 1)
+    best = int(np.argmax(f1))
+    return best, float(f1[best])
+
+
+@dataclass(frozen=True, slots=True)
+class BestF1:
+    """Predicts with the best F1.
+
+    Attributes:
+        fbr: if the best F1 is below this value, only what is above the highest score is predicted (SCutFBR,
+            Yang 2001).
+    """
+
+    fbr: float
+
+    def cut(self, points: Points) -> int | None:
+        """Return the highest cut with the best F1; None if it is below ``fbr``."""
+        best, f1 = best_f1(points)
+        return best if f1 >= self.fbr else None
+
+
+@dataclass(frozen=True, slots=True)
+class LeastCost:
+    """Predicts with the least total cost of mistakes.
+
+    Attributes:
+        false_label: cost of predicting the label for a document that does not have it; above 0.
+        missed_label: cost of not predicting it for a document that has it; above 0.
+    """
+
+    false_label: float = 1.0
+    missed_label: float = 1.0
+
+    def cut(self, points: Points) -> int:
+        """Return the highest cut with the least cost."""
+        return int(np.argmax(self.missed_label * points.tp - self.false_label * points.fp))
+
+
+@dataclass(frozen=True, slots=True)
+class TargetPrecision:
+    """Predicts a label as often as possible, if its precision is surely at least this value.
+
+    Attributes:
+        value: the precision, above 0 and at most 1.
+    """
+
+    value: float
+
+    def cut(self, points: EstimatedPoints) -> int | None:
+        """Return the lowest cut whose precision is surely at least the value; None if there is none.
+
+        The precision above a cut is the mean calibrated probability of the n pairs above it. The observed
+        share of right ones would be too high, because the best of many cuts is also the luckiest one. The
+        mean must exceed the value by so much that as many pairs with exactly this precision would rarely
+        reach it: the one-sided score test of a share at the level 10 % (Wilson 1927). So a few pairs never
+        suffice, however probable they are, and a precision of 1 is never sure.
+        """
+        n, value = points.tp + points.fp, self.value
+        enough = (n > 0) & (points.expected - value * n >= _SURE * np.sqrt(value * (1 - value) * n))
+        return int(np.flatnonzero(enough)[-1]) if enough.any() else None
+
+
+@dataclass(frozen=True, slots=True)
+class TargetRecall:
+    """Predicts a label as rarely as possible, with at least this recall.
+
+    Attributes:
+        value: the recall, above 0 and at most 1.
+    """
+
+    value: float
+
+    def cut(self, points: Points) -> int:
+        """Return the highest cut with at least this recall, or the lowest cut if no cut has it."""
+        enough = points.tp >= self.value * points.positives * (1 - _ROUNDING)
+        return int(np.argmax(enough)) if enough.any() else len(points.tp) - 1
+
+
+Goal: TypeAlias = TargetPrecision | TargetRecall | LeastCost
+"""What the thresholds of a decision or of a router must reach."""
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """The cuts of the scores of all labels together: one above all scores, one below each relevant pair.
+
+    No other cut is better, because the cut above it has as many relevant pairs and fewer others. So only the
+    scores of the relevant pairs are sorted; the other pairs are counted between them, a block at a time. For
+    h examples, k labels and p relevant pairs this takes O(h·k·log p) steps, and O(p) memory and a block.
+
+    Attributes:
+        scores: (h, k) the scores. A pair with the score ∞ is predicted by every cut, with −∞ by none.
+        counted: (h, k) whether each pair counts.
+        distinct: the finite scores of relevant pairs, ascending.
+    """
+
+    scores: Floats
+    counted: Bools
+    distinct: Floats
+    tp: Floats
+    fp: Floats
+    positives: float
+
+    @classmethod
+    def of(
+        cls,
+        scores: Floats,
+        relevant: Bools,
+        known: Bools | None = None,
+        *,
+        tp_weights: Floats | None = None,
+        fp_weights: Floats | None = None,
+    ) -> Self:
+        """Count the pairs above each threshold.
+
+        Args:
+            scores: (h, k) scores.
+            relevant: (h, k) whether each example has each label.
+            known: (h, k) false for unknown labels, which do not count; None if there are none.
+            tp_weights: (k,) what a relevant pair of each label counts; 1 by default.
+            fp_weights: (k,) what another pair counts.
+        """
+        counted = np.ones(scores.shape, dtype=np.bool_) if known is None else known
+        positives = scores[relevant & counted]
+        distinct = np.unique(positives[np.isfinite(positives)])
+        lowest = distinct[0] if len(distinct) else np.inf
+        # How many pairs each cut predicts in addition to the cut above it.
+        tp, fp = np.zeros(len(distinct) + 2), np.zeros(len(distinct) + 2)
+        for block in _blocks(scores.shape):
+            predicted = counted[block] & (scores[block] >= lowest)  # by any cut
+            for totals, of_kind, weights in (
+                (tp, relevant[block], tp_weights),
+                (fp, ~relevant[block], fp_weights),
+            ):
+                pairs = predicted & of_kind
+                values = scores[block][pairs]
+                first_cut = len(distinct) + 1 - np.searchsorted(distinct, values, side="right")
+                first_cut[values == np.inf] = 0
+                counts = None if weights is None else np.broadcast_to(weights, pairs.shape)[pairs]
+                np.add(totals, np.bincount(first_cut, counts, minlength=len(totals)), out=totals)
+        return cls(
+            scores=scores,
+            counted=counted,
+            distinct=distinct,
+            tp=np.cumsum(tp)[:-1],
+            fp=np.cumsum(fp)[:-1],
+            positives=float(
+                len(positives)
+                if tp_weights is None
+                else ((relevant & counted).sum(axis=0) * tp_weights).sum()
+            ),
+        )
+
+    def threshold(self, cut: int) -> float:
+        """Return the midpoint between two distinct scores, or a threshold beyond either end."""
+        upper = np.inf if cut == 0 else float(self.distinct[-cut])
+        lower = max(
+            (float(self._below(block, upper).max(initial=-np.inf)) for block in _blocks(self.scores.shape)),
+            default=-np.inf,
+        )
+        if cut == 0:
+            return lower + 1.0 if lower > -np.inf else 0.0
+        return between(lower, upper) if lower > -np.inf else upper - 1.0
+
+    def _below(self, block: slice, upper: float) -> Floats:
+        scores = self.scores[block]
+        return scores[self.counted[block] & (scores < upper)]
+
 
 @dataclass(frozen=True, slots=True)
 class ChosenThreshold:
-    """A threshold that a policy chooses, with what it predicts for the held-out examples.
+    """A threshold that is chosen for a goal, with what it predicts for the held-out examples.
 
     Attributes:
         threshold: a label is predicted if its score is above; ``NEVER`` if no threshold reaches the precision
-            of the policy.
+            of the goal.
         n_predicted: number of examples for which it is predicted.
         expected: the sum of the calibrated probabilities of these predictions.
         tp: number of examples for which it is predicted and right.
@@ -64,7 +279,7 @@ class ChosenThreshold:
 class Curve:
     """What the possible thresholds of scores predict.
 
-    The points are ``models.decisions.cuts.EstimatedCuts``: one above all scores, and one below each score of
+    The points are ``EstimatedPoints``: one above all scores, and one below each score of
     an example with the label, or a part of these if they are many. Another threshold would predict the label
     for more documents that do not have it, or for fewer that do.
 
@@ -114,9 +329,9 @@ class Curve:
         """Return the threshold of a cut."""
         return float(self.thresholds[cut])
 
-    def choose(self, policy: Policy) -> ChosenThreshold:
+    def choose(self, goal: Goal) -> ChosenThreshold:
         """Choose a threshold."""
-        cut = choose_cut(self, policy)
+        cut = goal.cut(self)
         if cut is None:
             return ChosenThreshold.never(self.positives)
         tp = int(self.tp[cut])
@@ -180,23 +395,23 @@ class HeldOutCurves:
         judged: Bools = np.diff(self.starts) > 0
         return judged
 
-    def choose(self, label: int, policy: Policy) -> ChosenThreshold | None:
+    def choose(self, label: int, goal: Goal) -> ChosenThreshold | None:
         """Choose the threshold of a label.
 
         Args:
             label: number of the label.
-            policy: the policy.
+            goal: what its threshold must reach.
 
         Returns:
-            the threshold. If the label has too few examples to be tuned, it is never predicted if the policy
+            the threshold. If the label has too few examples to be tuned, it is never predicted if the goal
             is a precision; otherwise the result is None, and its fitted threshold is the best guess.
         """
         part = slice(int(self.starts[label]), int(self.starts[label + 1]))
         positives = int(self.positives[label])
         if part.start == part.stop:
-            return ChosenThreshold.never(positives) if isinstance(policy, TargetPrecision) else None
+            return ChosenThreshold.never(positives) if isinstance(goal, TargetPrecision) else None
         tp, fp = self.tp[part].astype(np.float64), self.fp[part].astype(np.float64)
-        return Curve(self.thresholds[part], tp, fp, self.expected[part], positives).choose(policy)
+        return Curve(self.thresholds[part], tp, fp, self.expected[part], positives).choose(goal)
 
     def get_state(self) -> State:
         """Return the arrays by name."""
@@ -226,3 +441,54 @@ class HeldOutCurves:
         require((tp <= of_points).all(), "'tp' contains more examples than have the label")
         require((expected <= tp + fp).all(), "'expected' contains more examples than are predicted")
         return cls(starts, thresholds, tp, fp, expected, positives)
+
+
+def label_thresholds(
+    scores: Floats,
+    relevant: Bools,
+    known: Bools | None,
+    parts: Bools,
+    tunable: Bools,
+    *,
+    default: float | None,
+    goals: Sequence[BestF1 | LeastCost],
+) -> Floats:
+    """Choose the threshold of each label, on several parts of the examples.
+
+    Args:
+        scores: (h, k) held-out scores.
+        relevant: (h, k) whether each example has each label.
+        known: (h, k) false for unknown labels; None if there are none.
+        parts: (p, h) whether each example is in each part.
+        tunable: (k,) whether to choose a threshold for the label.
+        default: the threshold of a label that is not tunable, or without a positive example in the part; None
+            for its highest score in the part.
+        goals: (k,) the goal of each label. A label that does not reach it gets its highest score as
+            threshold.
+
+    Returns:
+        (p, k) the thresholds.
+    """
+    thresholds = np.empty((len(parts), scores.shape[1]))
+    for p, part in enumerate(parts):
+        thresholds[p] = scores[part].max(axis=0) if default is None else default
+        for j in np.flatnonzero(tunable).tolist():
+            rows = part if known is None else part & known[:, j]
+            own, right = scores[rows, j : j + 1], relevant[rows, j : j + 1]
+            if right.any():
+                cuts = Cuts.of(own, right)
+                cut = goals[j].cut(cuts)
+                thresholds[p, j] = own.max() if cut is None else cuts.threshold(cut)
+    return thresholds
+
+
+def between(lower: float, upper: float) -> float:
+    """Return a threshold that is at least ``lower`` and below ``upper``."""
+    middle = (upper + lower) / 2
+    # The midpoint of two adjacent floats rounds to one of them. It must not be the upper one.
+    return middle if middle < upper else lower
+
+
+def _blocks(shape: tuple[int, ...]) -> Iterator[slice]:
+    step = max(1, _BLOCK // max(1, shape[1]))
+    return (slice(first, first + step) for first in range(0, shape[0], step))

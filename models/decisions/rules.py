@@ -1,18 +1,17 @@
-"""Decision rules: from the scores of an example to its label set.
+"""The decisions that a request can ask for, and which of them suit the scores of a learner.
 
-A learner computes scores, and a decision rule converts them to a label set. Which rules are valid depends on
-what the scores of the learner mean; see ``models.catalog``.
+A learner computes scores, and a decision converts them to a label set. Which decisions are valid depends on
+what the scores of the learner mean; ``models.catalog`` states this for every learner.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypeAliasType
-
-from models.arrays import Floats
-from models.decisions.label_sets import LabelSetRule
 
 DecisionKind = TypeAliasType(
     "DecisionKind",
@@ -163,27 +162,86 @@ def needs_held_out(decision: DecisionRule) -> bool:
     return isinstance(decision, AutoDecision | TargetDecision | TunedThresholdDecision)
 
 
-def untuned_rule(decision: DecisionRule, thresholds: Floats) -> LabelSetRule:
-    """Return the rule of a decision whose thresholds are known.
+@dataclass(frozen=True)
+class ScoreInterpretation:
+    """The meaning of the scores of a learner with certain parameters.
 
-    Args:
-        decision: the decision.
-        thresholds: (k,) the score above which each label is predicted; the same for all labels if the
-            decision is ``top_k`` or ``single_label``, which then only depend on the ranking.
-
-    >>> import numpy as np
-    >>> rule = untuned_rule(AtLeastOneDecision(kind="at_least_one"), np.zeros(3))
-    >>> rule.label_sets(np.array([[-2.0, -1.0, -1.0]])).indices.tolist()
-    [1]
+    Attributes:
+        decisions: the valid decision rules.
+        own: the rule that suits the scores if nothing can be held out.
+        reason: what the scores are, a clause for error messages such as "X is not valid because ...".
+        when: the parameter values to which this interpretation applies; empty: all values.
+        scale: ``zero`` if positive scores are for a label and negative scores against it, ``votes`` if scores
+            are vote counts from 0 to k − 1, or ``order`` if only comparisons between scores are meaningful.
     """
-    match decision:
-        case TopKDecision(k=k):
-            return LabelSetRule(thresholds, at_least=k, at_most=k)
-        case SingleLabelDecision():
-            return LabelSetRule(thresholds, at_least=1, at_most=1)
-        case AtLeastOneDecision():
-            return LabelSetRule(thresholds, at_least=1)
-        case AutoDecision(at_most=at_most) | TargetDecision(at_most=at_most):
-            return LabelSetRule(thresholds, at_most=at_most)
-        case SignDecision() | CalibratedLabelDecision() | TunedThresholdDecision():
-            return LabelSetRule(thresholds)
+
+    decisions: tuple[DecisionKind, ...]
+    own: DecisionKind
+    reason: str
+    when: Mapping[str, Any] = field(default_factory=dict)
+    scale: Literal["zero", "votes", "order"] = "zero"
+
+    @property
+    def default(self) -> DecisionKind:
+        """The rule that is used if the request has none: ``auto``, unless scores are not comparable."""
+        return "auto" if "auto" in self.decisions else self.own
+
+
+_ALL_BUT_CALIBRATED: tuple[DecisionKind, ...] = (
+    "auto",
+    "target",
+    "sign",
+    "at_least_one",
+    "top_k",
+    "tuned_threshold",
+    "single_label",
+)
+
+SIGNED = ScoreInterpretation(
+    decisions=_ALL_BUT_CALIBRATED,
+    own="sign",
+    reason="its scores are positive for a label and negative against it, and it has no artificial label",
+)
+ORDER_ONLY = ScoreInterpretation(
+    decisions=_ALL_BUT_CALIBRATED,
+    own="tuned_threshold",
+    reason="its scores only order the labels, and it has no artificial label",
+    scale="order",
+)
+VOTES = ScoreInterpretation(
+    decisions=("auto", "target", "tuned_threshold", "top_k", "single_label"),
+    own="tuned_threshold",
+    reason="its scores are vote counts, which have no natural threshold without calibration",
+    scale="votes",
+)
+CALIBRATED_VOTES = ScoreInterpretation(
+    decisions=(
+        "auto",
+        "target",
+        "sign",
+        "calibrated_label",
+        "at_least_one",
+        "top_k",
+        "tuned_threshold",
+        "single_label",
+    ),
+    own="sign",
+    reason="its scores are votes minus the votes of the artificial label",
+    when={"calibrated": True},
+)
+WITHIN_DOCUMENT = ScoreInterpretation(
+    decisions=("single_label", "top_k"),
+    own="single_label",
+    reason="its scores compare the labels of one document and are not comparable between documents",
+    when={"label_mode": "single_label"},
+)
+TOP_DOWN = ScoreInterpretation(
+    decisions=("auto", "target", "sign", "at_least_one", "top_k", "tuned_threshold"),
+    own="sign",
+    reason="a label never scores higher than its parent in the label tree",
+)
+TREE_LABELING = ScoreInterpretation(
+    decisions=("auto", "target", "sign", "at_least_one", "top_k", "tuned_threshold"),
+    own="sign",
+    reason="its scores compare labelings of the whole tree, which include the ancestors of every label",
+)

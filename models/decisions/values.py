@@ -9,6 +9,7 @@ from typing import Literal, Self, TypeAlias
 import numpy as np
 
 from models.arrays import Bools, Floats
+from models.decisions.curves import LeastCost
 from models.decisions.rules import CostObjective
 
 Objective: TypeAlias = Literal["f1_micro", "subset_accuracy", "cost"]
@@ -38,6 +39,11 @@ class Costs:
             if cost is not None and cost.missed_label is not None:
                 missed_label[j] = cost.missed_label
         return cls(false_label, missed_label)
+
+    def goals(self) -> list[LeastCost]:
+        """Return the goal of each label."""
+        pairs = zip(self.false_label.tolist(), self.missed_label.tolist(), strict=True)
+        return [LeastCost(*costs) for costs in pairs]
 
 
 @dataclass(frozen=True, eq=False)

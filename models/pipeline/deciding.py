@@ -15,7 +15,7 @@ from models.decisions import DecisionRule, HeldOut, LabelSetRule
 from models.decisions.auto import LabelSetSizes
 from models.decisions.curves import HeldOutCurves
 from models.decisions.report import DecisionReport
-from models.decisions.tuning import LearnerScores, fit_decision
+from models.decisions.tune import LearnerScores, fit_decision
 from models.pipeline.reference import Reference, held_out_reference
 
 OF_DECISION = "decision: "

@@ -13,11 +13,10 @@ from sklearn.base import clone
 from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix
 from models.base import Context, Learner, State, Step
 from models.decisions import N_FOLDS, HeldOut
-from models.decisions.score_scale import ScoreScale
+from models.decisions.held_out import ScoreScale, align
 from models.errors import UnsuitableDataError
 from models.features import NumericFeatures, TextFeatures
 from models.features.raw_values import RawValues
-from models.pipeline.alignment import align
 from models.pipeline.snapshot import select_prefix
 from models.splits import stratified_folds
 

@@ -14,7 +14,7 @@ from models.base.incremental import IncrementalLearner
 from models.data.examples import Documents
 from models.decisions import needs_held_out
 from models.decisions.auto import LabelSetSizes
-from models.decisions.held_out_sample import HeldOutSample
+from models.decisions.held_out import HeldOutSample
 from models.errors import ParameterError
 from models.labels.indicator_matrix import indicator_matrix
 from models.mail import MailDocument

@@ -25,7 +25,7 @@ from models.data.examples import Documents, Examples, ExampleSource, FeatureRows
 from models.data.record import json_pointer
 from models.decisions import DecisionRule, LabelSetRule
 from models.decisions.curves import HeldOutCurves
-from models.decisions.held_out_sample import HeldOutSample
+from models.decisions.held_out import HeldOutSample
 from models.decisions.report import DecisionReport
 from models.errors import NotFittedError, ParameterError, UnsuitableDataError
 from models.features import NumericFeatures, TextFeatures

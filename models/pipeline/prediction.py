@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from models.arrays import Bools, Floats, Labels, Matrix, Vector
 from models.base import Learner
-from models.decisions.label_sets import LabelSetRule
+from models.decisions.apply import LabelSetRule
 from models.errors import UnsuitableDataError
 from models.pipeline.explanation import Explanation
 

@@ -23,7 +23,8 @@ from models.boosting.early_stopping import EarlyStoppingMonitor
 from models.boosting.hypothesis import WeakHypothesis
 from models.boosting.parameters import EarlyStopping
 from models.data.examples import Examples
-from models.decisions.thresholds import tuned_thresholds
+from models.decisions import HeldOut
+from models.decisions.tune import tuned_thresholds
 from models.errors import ParameterError, UnsuitableDataError
 from models.features.selection import information_gain, rocchio_scores
 from models.labels import LabelTree
@@ -177,11 +178,13 @@ def test_thresholds_are_tuned_on_the_examples_for_which_the_label_is_known(seed:
     Y[0], unknown[0] = 1, False
     scores, tunable = X[:, :3] - X[:, 3:], np.ones(3, dtype=bool)
     true, missing = as_label_matrix(Y), as_label_matrix(unknown)
-    tuned = tuned_thresholds(scores, true, tunable, default=0.0, fbr=0.1, unknown=missing)
+    held_out = HeldOut(scores, true, missing, np.arange(len(scores)) % 3, tunable)
+    tuned = tuned_thresholds(held_out, default=0.0, fbr=0.1)
     for j in range(3):
         known, label = ~unknown[:, j], [j]
         part = as_label_matrix(Y[known][:, label])
-        alone = tuned_thresholds(scores[known][:, label], part, tunable[label], default=0.0, fbr=0.1)
+        column = HeldOut(scores[known][:, label], part, None, held_out.folds[known], tunable[label])
+        alone = tuned_thresholds(column, default=0.0, fbr=0.1)
         assert tuned[j] == alone[0]
 
 

@@ -14,8 +14,8 @@ from models.calibration import Calibration, fit_calibration, fit_label_calibrati
 from models.calibration.context import fit_context, logits_in_context
 from models.calibration.label_sets import N_FEATURES, set_features
 from models.calibration.logistic import fit_logistic
+from models.decisions.apply import LabelSetRule
 from models.decisions.held_out import N_FOLDS, HeldOut
-from models.decisions.label_sets import LabelSetRule
 from models.errors import ArtifactError
 from models.measures.calibration import expected_calibration_error
 

@@ -1,4 +1,4 @@
-"""Held-out curves: thresholds that follow from policies, compared with an exhaustive search."""
+"""Held-out curves: thresholds that follow from goals, compared with an exhaustive search."""
 
 from __future__ import annotations
 
@@ -10,14 +10,20 @@ from hypothesis import strategies as st
 from models.arrays import Bools, Floats
 from models.base.validation import as_label_matrix
 from models.decisions import HeldOut
-from models.decisions.curves import MAX_POINTS, HeldOutCurves
-from models.decisions.cuts import NEVER
-from models.decisions.policies import LeastCost, Policy, TargetPrecision, TargetRecall
+from models.decisions.apply import NEVER
+from models.decisions.curves import (
+    MAX_POINTS,
+    Goal,
+    HeldOutCurves,
+    LeastCost,
+    TargetPrecision,
+    TargetRecall,
+)
 from models.errors import ArtifactError
 from models.measures.intervals import wilson
 
 SHARES = st.floats(min_value=0.01, max_value=1.0)
-POLICIES = st.one_of(
+GOALS = st.one_of(
     SHARES.map(TargetPrecision),
     SHARES.map(TargetRecall),
     st.builds(LeastCost, st.sampled_from([0.5, 1.0, 7.0]), st.sampled_from([0.25, 1.0, 10.0])),
@@ -65,10 +71,10 @@ def mean_probability(data: HeldOut, label: int, threshold: float) -> float:
     return float(probabilities(data)[above, label].mean()) if above.any() else 0.0
 
 
-def loss(policy: Policy, found: tuple[int, int, int], probability: float) -> float:
-    """Return what a policy minimizes; infinity if the target is not reached."""
+def loss(goal: Goal, found: tuple[int, int, int], probability: float) -> float:
+    """Return what a goal minimizes; infinity if the target is not reached."""
     tp, fp, missed = found
-    match policy:
+    match goal:
         case TargetPrecision(value):
             z = (probability - value) * np.sqrt((tp + fp) / max(value * (1 - value), 1e-300))
             return missed if tp and z >= 1.2815515655446004 else np.inf
@@ -78,17 +84,17 @@ def loss(policy: Policy, found: tuple[int, int, int], probability: float) -> flo
             return false_label * fp + missed_label * missed
 
 
-@given(st.integers(0, 10_000), st.integers(3, 60), st.booleans(), POLICIES)
+@given(st.integers(0, 10_000), st.integers(3, 60), st.booleans(), GOALS)
 @settings(max_examples=150, deadline=None)
-def test_the_chosen_threshold_is_the_best_of_all(seed: int, n: int, unknown: bool, policy: Policy) -> None:
+def test_the_chosen_threshold_is_the_best_of_all(seed: int, n: int, unknown: bool, goal: Goal) -> None:
     data = held_out(seed, n, unknown=unknown)
     curves = HeldOutCurves.of(data, probabilities(data))
     for label in (0, 1):
-        choice = curves.choose(label, policy)
+        choice = curves.choose(label, goal)
         assert choice is not None
         thresholds = [*data.scores[:, label].tolist(), data.scores[:, label].min() - 1]
         best = min(
-            loss(policy, counts(data, label, threshold), mean_probability(data, label, threshold))
+            loss(goal, counts(data, label, threshold), mean_probability(data, label, threshold))
             for threshold in thresholds
         )
         if best == np.inf:
@@ -97,7 +103,7 @@ def test_the_chosen_threshold_is_the_best_of_all(seed: int, n: int, unknown: boo
         found = counts(data, label, choice.threshold)
         assert found == (choice.tp, choice.n_predicted - choice.tp, choice.positives - choice.tp)
         mean = mean_probability(data, label, choice.threshold)
-        assert loss(policy, found, mean) == pytest.approx(best)
+        assert loss(goal, found, mean) == pytest.approx(best)
         if choice.precision is not None:
             assert choice.precision == pytest.approx(mean)
             assert choice.precision_interval == pytest.approx(wilson(mean, choice.n_predicted))

@@ -9,12 +9,12 @@ from scipy.stats import binom
 from models.arrays import Bools, Floats
 from models.base.validation import as_label_matrix
 from models.calibration import fit_label_calibration
-from models.decisions import HeldOut, TargetDecision, cuts
+from models.decisions import HeldOut, TargetDecision, curves
+from models.decisions.apply import NEVER
 from models.decisions.auto import LabelSetSizes
-from models.decisions.cuts import NEVER, PooledCuts, best_f1
+from models.decisions.curves import Cuts, best_f1
 from models.decisions.rules import SignDecision
-from models.decisions.targets import tune_target
-from models.decisions.tuning import FittedDecision, LearnerScores, fit_decision
+from models.decisions.tune import FittedDecision, LearnerScores, fit_decision, tune_target
 from models.measures.intervals import wilson
 from models.splits import stratified_folds
 
@@ -224,13 +224,13 @@ def test_a_limit_of_labels_holds() -> None:
 
 @pytest.mark.parametrize("block", [1, 7, 2**20])
 def test_pairs_are_counted_in_blocks(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuts, "_BLOCK", block)
+    monkeypatch.setattr(curves, "_BLOCK", block)
     data = held_out(4)
     relevant, known = data.relevant(), data.known()
     assert known is not None
     scores = data.scores.copy()
     scores[0], scores[1] = np.inf, -np.inf
-    counted = PooledCuts.of(scores, relevant, known)
+    counted = Cuts.of(scores, relevant, known)
     for cut in range(len(counted.tp)):
         tp, fp, _ = counts(scores[known], relevant[known], counted.threshold(cut))
         assert (counted.tp[cut], counted.fp[cut]) == (tp, fp)

@@ -9,15 +9,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.arrays import Bools, Floats
+from models.arrays import Bools, Floats, Labels
 from models.base.validation import as_label_matrix
-from models.decisions.cuts import LabelCuts
-from models.decisions.thresholds import tuned_thresholds, with_best_f1
+from models.decisions import HeldOut
+from models.decisions.tune import tuned_thresholds
 
 
 def best_threshold(scores: Floats, relevant: Bools, *, fbr: float) -> float:
-    order = np.argsort(-scores, kind="stable")
-    return with_best_f1(fbr)(0, LabelCuts.of(scores[order], relevant[order]))
+    Y = as_label_matrix(relevant.astype(int)[:, np.newaxis])
+    (threshold,) = tuned_thresholds(held_out(scores[:, np.newaxis], Y, [True]), default=0.0, fbr=fbr)
+    return float(threshold)
+
+
+def held_out(scores: Floats, Y: Labels, tunable: list[bool]) -> HeldOut:
+    return HeldOut(scores, Y, None, np.arange(len(scores)) % 3, np.array(tunable))
 
 
 def literal(scores: list[float], relevant: list[bool], fbr: float) -> float:
@@ -73,14 +78,14 @@ def test_between_adjacent_floats_the_upper_one_is_predicted() -> None:
 def test_labels_that_cannot_be_tuned_keep_the_default_threshold() -> None:
     scores = np.array([[3.0, 3.0], [1.0, 1.0]])
     Y = as_label_matrix([[1, 1], [0, 0]])
-    tuned = tuned_thresholds(scores, Y, np.array([True, False]), default=0.5, fbr=0.1)
+    tuned = tuned_thresholds(held_out(scores, Y, [True, False]), default=0.5, fbr=0.1)
     assert tuned.tolist() == [2.0, 0.5]
 
 
 def test_without_a_default_labels_that_cannot_be_tuned_get_their_highest_score() -> None:
     scores = np.array([[3.0, -5.0], [1.0, -7.0]])
     Y = as_label_matrix([[1, 1], [0, 0]])
-    tuned = tuned_thresholds(scores, Y, np.array([True, False]), default=None, fbr=0.1)
+    tuned = tuned_thresholds(held_out(scores, Y, [True, False]), default=None, fbr=0.1)
     assert tuned.tolist() == [2.0, -5.0]
 
 
@@ -89,6 +94,6 @@ def test_every_label_is_tuned_with_its_own_column(n_labels: int) -> None:
     rng = np.random.default_rng(n_labels)
     scores, Y = rng.normal(size=(30, n_labels)), (rng.random((30, n_labels)) < 0.4).astype(int)
     Y[0] = 1
-    tuned = tuned_thresholds(scores, as_label_matrix(Y), np.ones(n_labels, dtype=bool), default=0.0, fbr=0.1)
+    tuned = tuned_thresholds(held_out(scores, as_label_matrix(Y), [True] * n_labels), default=0.0, fbr=0.1)
     expected = [literal(scores[:, j].tolist(), (Y[:, j] == 1).tolist(), 0.1) for j in range(n_labels)]
     assert tuned == pytest.approx(expected, abs=1e-12)

@@ -12,10 +12,10 @@ from models.base.memory import ProblemSize
 from models.calibration import fit_label_calibration
 from models.data.examples import Examples
 from models.decisions import AutoDecision, HeldOut, TargetDecision
+from models.decisions.apply import NEVER
 from models.decisions.auto import LabelSetSizes, tune_auto
-from models.decisions.cuts import NEVER
 from models.decisions.report import DecisionReport
-from models.decisions.targets import tune_target
+from models.decisions.tune import tune_target
 from models.labels import LabelTree
 from models.labels.indicator_matrix import indicator_matrix
 from models.pipeline import Pipeline

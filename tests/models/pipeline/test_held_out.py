@@ -13,10 +13,9 @@ from models import catalog
 from models.base import Context
 from models.data.examples import Examples, FeatureRows
 from models.decisions import HeldOut
-from models.decisions.score_scale import ScoreScale
+from models.decisions.held_out import ScoreScale, align
 from models.labels.indicator_matrix import indicator_matrix
 from models.pipeline import Pipeline, read_documents
-from models.pipeline.alignment import align
 from models.pipeline.held_out import FoldScores
 from tests.models.calibration.test_calibration import held_out as example_of
 from tests.models.calibration.test_calibration import problem

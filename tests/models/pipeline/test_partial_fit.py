@@ -12,8 +12,7 @@ import pytest
 from models import artifact, catalog
 from models.arrays import AnyArray, Bools, Floats
 from models.base import Context
-from models.decisions.held_out import HeldOut
-from models.decisions.held_out_sample import REFIT_SHARE, HeldOutSample
+from models.decisions.held_out import REFIT_SHARE, HeldOut, HeldOutSample
 from models.errors import ArtifactError
 from models.features import TextFeatures
 from models.labels.indicator_matrix import indicator_matrix
@@ -160,7 +159,7 @@ def test_old_scores_move_as_the_scores_of_the_new_examples_do() -> None:
 
 
 def test_a_sample_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("models.decisions.held_out_sample.MAX_SCORES", 60)
+    monkeypatch.setattr("models.decisions.held_out.MAX_SCORES", 60)
     bounded = sample(100, 3)
     assert len(bounded.held_out.scores) == 20
     more = bounded.extended(np.zeros((10, 3)), np.zeros((10, 3)), sample(10, 3).held_out.Y)

@@ -14,10 +14,9 @@ from models.base import Context
 from models.data.digests import document_groups
 from models.data.examples import Examples
 from models.decisions import HeldOut
-from models.decisions.score_scale import ScoreScale
+from models.decisions.held_out import ScoreScale, align
 from models.labels.indicator_matrix import indicator_matrix
 from models.pipeline import Pipeline, read_documents
-from models.pipeline.alignment import align
 from models.splits import stratified_folds
 
 WORDS = ["ash", "birch", "cedar", "elm", "fir", "oak"]

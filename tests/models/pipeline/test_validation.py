@@ -10,7 +10,8 @@ import pytest
 
 from models import catalog
 from models.data.examples import Examples
-from models.decisions.thresholds import tuned_thresholds
+from models.decisions import HeldOut
+from models.decisions.tune import tuned_thresholds
 from models.errors import SnapshotError
 from models.labels.indicator_matrix import indicator_matrix
 from models.pipeline import Pipeline, Progress
@@ -46,7 +47,8 @@ def test_thresholds_are_tuned_on_the_validation_examples(algorithm: str) -> None
     scores = model.scores(known)
     zero = 0.0 if algorithm == "svm" else None
     Y = indicator_matrix(known.labels, model.labels_)
-    expected = tuned_thresholds(scores, Y, np.ones(3, dtype=bool), default=zero, fbr=model.decision_.fbr)  # type: ignore[union-attr]
+    examples = HeldOut(scores, Y, None, np.arange(len(scores)) % 3, np.ones(3, dtype=bool))
+    expected = tuned_thresholds(examples, default=zero, fbr=model.decision_.fbr)  # type: ignore[union-attr]
     np.testing.assert_array_equal(model.thresholds_, expected)
     assert "thresholds" not in {step.phase for step in steps}
     assert model.summary_.facts["validation_examples"] == 60

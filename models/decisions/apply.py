@@ -8,8 +8,21 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from models.arrays import Bools, Floats, Ints, Labels
-from models.decisions.cuts import NEVER
+from models.decisions.rules import (
+    AtLeastOneDecision,
+    AutoDecision,
+    CalibratedLabelDecision,
+    DecisionRule,
+    SignDecision,
+    SingleLabelDecision,
+    TargetDecision,
+    TopKDecision,
+    TunedThresholdDecision,
+)
 from models.labels.ranking import ranking
+
+NEVER = float(np.finfo(np.float64).max)
+"""The threshold of a label that is never predicted."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,6 +86,32 @@ class LabelSetRule:
     def label_sets(self, scores: Floats) -> Labels:
         """Return the predicted label sets, (n, k) sparse 0/1, for scores, (n, k)."""
         return csr_array(self.predicted(scores).astype(np.int8))
+
+
+def untuned_rule(decision: DecisionRule, thresholds: Floats) -> LabelSetRule:
+    """Return the rule of a decision whose thresholds are known.
+
+    Args:
+        decision: the decision.
+        thresholds: (k,) the score above which each label is predicted; the same for all labels if the
+            decision is ``top_k`` or ``single_label``, which then only depend on the ranking.
+
+    >>> import numpy as np
+    >>> rule = untuned_rule(AtLeastOneDecision(kind="at_least_one"), np.zeros(3))
+    >>> rule.label_sets(np.array([[-2.0, -1.0, -1.0]])).indices.tolist()
+    [1]
+    """
+    match decision:
+        case TopKDecision(k=k):
+            return LabelSetRule(thresholds, at_least=k, at_most=k)
+        case SingleLabelDecision():
+            return LabelSetRule(thresholds, at_least=1, at_most=1)
+        case AtLeastOneDecision():
+            return LabelSetRule(thresholds, at_least=1)
+        case AutoDecision(at_most=at_most) | TargetDecision(at_most=at_most):
+            return LabelSetRule(thresholds, at_most=at_most)
+        case SignDecision() | CalibratedLabelDecision() | TunedThresholdDecision():
+            return LabelSetRule(thresholds)
 
 
 def _best(scores: Floats, n_labels: int) -> Bools:
