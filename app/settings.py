@@ -102,9 +102,8 @@ class Settings(BaseSettings):
     ``worker_lost``."""
 
     job_memory_bytes: NonNegativeInt | None = None
-    """Maximum memory of a job's process. If exceeded, or if a training is estimated to exceed it, the job
-    fails with ``out_of_memory``. Empty: 80 % of the memory of the machine or container, divided by
-    ``COVEY_WORKER_CONCURRENCY``. 0: no limit."""
+    """Maximum memory of a job's process. If exceeded, the job fails with ``out_of_memory``. Empty: 80 % of
+    the memory of the machine or container, divided by ``COVEY_WORKER_CONCURRENCY``. 0: no limit."""
 
     job_seconds: NonNegativeFloat = 0.0
     """Maximum running time of a job. If exceeded, the job fails with ``out_of_time``. 0: no limit."""

@@ -43,12 +43,6 @@ class UnsuitableDataError(CoveyError, ValueError):
     code = "unsuitable_data"
 
 
-class MemoryLimitError(CoveyError, ValueError):
-    """A training would need more memory than its limit."""
-
-    code = "out_of_memory"
-
-
 @dataclass(frozen=True)
 class BadRecord:
     """A rejected record of a file.

@@ -13,7 +13,7 @@ from app.db.tables import Job
 from app.evaluations.work import EvaluateVersion
 from app.experiments.work import PlanExperiment, RunCell
 from app.jobs import queue
-from app.jobs.problems import failure
+from app.jobs.problems import failure, with_sizes
 from app.jobs.queue import Claim
 from app.jobs.retry import write_with_retry
 from app.jobs.work import Work
@@ -41,8 +41,9 @@ def fail(ctx: AppContext, claim: Claim, error: dict[str, Any]) -> None:
     """
 
     def write(tx: Transaction) -> None:
-        queue.finish(tx, claim, "failed", error=error)
-        WORK[claim.kind].on_failure(tx, claim, error)
+        problem = with_sizes(tx, claim.dataset_id, error)
+        queue.finish(tx, claim, "failed", error=problem)
+        WORK[claim.kind].on_failure(tx, claim, problem)
 
     write_with_retry(ctx.db, write, give_up=stopping.requested)
 

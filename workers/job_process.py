@@ -150,13 +150,10 @@ def _run(ctx: AppContext, claim: Claim) -> FinalState:
     except CancelledError:
         job_kinds.cancel(ctx, claim)
         return "cancelled"
-    except CoveyError as error:
+    except (CoveyError, MemoryError) as error:
         job_kinds.fail(ctx, claim, failure_of(error))
     except (LostClaimError, *DATABASE_UNAVAILABLE):
         raise
-    except MemoryError:
-        detail = "the job needs more memory than the machine has; use fewer features, or a larger machine"
-        job_kinds.fail(ctx, claim, failure("out_of_memory", detail))
     except MissingFileError as error:
         log.error("storage.file_missing", key=error.key)  # noqa: TRY400 - a traceback adds nothing
         detail = f"the storage does not contain the file {error.key}; restore the storage from a backup"

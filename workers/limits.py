@@ -1,9 +1,10 @@
 """Limits on the time and memory of one job. The slot that started the job process enforces them.
 
-Memory means the anonymous and shared pages of the job process, in memory or swap. A limit on the address
-space (``RLIMIT_AS``) would not work: numerical libraries reserve gigabytes that they never touch, and data
-sets and models are mapped from files, whose pages the system can reclaim. The slot checks twenty times a
-second, so a job can exceed its limit for a twentieth of a second.
+Memory means the anonymous and shared pages of the job process, in memory or swap. Limits of the kernel do not
+work: that of the address space (``RLIMIT_AS``) counts what numerical libraries reserve and never touch, and
+files that are mapped; and with that of the data (``RLIMIT_DATA``) liblinear crashes, because it does not
+check what it allocates. The slot checks twenty times a second, so a job can exceed its limit for a twentieth
+of a second.
 """
 
 from __future__ import annotations
@@ -41,7 +42,6 @@ class Limits:
         if self._bytes and memory_of(pid) > self._bytes:
             return failure(
                 "out_of_memory",
-                f"the job needed more than {self._bytes:,} bytes of memory; use fewer features or less data, "
-                "or raise COVEY_JOB_MEMORY_BYTES",
+                f"the job needed more memory than its limit of {self._bytes:,} bytes",
             )
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import structlog
@@ -22,11 +21,14 @@ from app.jobs.progress import ProgressReporter
 from app.jobs.queue import Claim
 from app.jobs.retry import write_with_retry
 from app.jobs.work import Work
+from models import catalog
+from models.catalog import FeaturesConfig
 from models.data.examples import ExampleSource
 from models.data.store import StoredExamples
 from models.errors import SnapshotError, UnsuitableDataError
 from models.labels import LabelTree
-from models.trials import PrecomputedFeatures, TrialResult, TrialStep, run_trial
+from models.pipeline import Pipeline, TrainingSet
+from models.trials import Measured, PrecomputedFeatures, TrialResult, TrialStep, run_trial
 
 log = structlog.get_logger()
 
@@ -75,41 +77,41 @@ class RunCell(Work):
         configuration = request.configurations[int(claim.spec["configuration"])]
         assert configuration.features is not None, "defaults are filled in"  # noqa: S101
         folds = shared_files.load_folds(ctx, experiment.id) or assign_folds(request, stored, tree)
-        training, test = stored.where(folds.training(fold)), stored.where(folds.test(fold))
-        validation = stored.where(folds.validation()) if folds.validation().any() else None
-        measures = measures_of(request)
-        kept_labels = stored.labels if request.keep_labels == "all" else []
-        key = shared_files.features_key(experiment.id, configuration.features, fold)
-        shared, computed = _features(
-            ctx, key, configuration.features, training, test, validation, tree, kept_labels, report
+        training = TrainingSet(
+            stored.where(folds.training(fold)),
+            stored.where(folds.validation()) if folds.validation().any() else None,
+            tree,
+            stored.labels if request.keep_labels == "all" else (),
         )
+        test = stored.where(folds.test(fold))
+        memory.check_training(ctx.settings, training.source.n_examples, len(training.labels))
+        measures = measures_of(request)
+        key = shared_files.features_key(experiment.id, configuration.features, fold)
+        shared, computed = _features(ctx, key, configuration.features, training, test, report)
+        earlier_seconds = 0.0
 
         def run(kept: Checkpoint | None) -> TrialResult:
+            nonlocal earlier_seconds
+            earlier_seconds = sum(kept.seconds.values()) if kept is not None else 0.0
+            learner = catalog.create_learner(configuration.learner, seed=request.seed)
             return run_trial(
+                Pipeline(shared.features(), learner, configuration.decision, seed=request.seed),
                 shared,
-                configuration.learner,
-                configuration.decision,
                 training,
                 test,
-                tree=tree,
-                kept_labels=kept_labels,
-                validation=validation,
-                seed=request.seed,
-                measures=measures,
-                coverings=request.coverings,
-                every_step_up_to=every_step_up_to(request),
-                error_limits=limits_of_cell(request),
+                measured=Measured(
+                    measures, request.coverings or {}, every_step_up_to(request), limits_of_cell(request)
+                ),
                 monitor=monitor,
                 resume=kept.state if kept is not None else None,
-                earlier_fit_seconds=sum(kept.seconds.values()) if kept is not None else 0.0,
-                memory_bytes=memory.available_to_training(ctx.settings),
                 n_jobs=ctx.settings.job_threads,
             )
 
         def monitor(step: TrialStep, /) -> None:
             at = step.progress
             report(at.phase, at.completed, at.total, at.unit, step.curve or None)
-            checkpoints.offer(at.phase, at.completed, at.snapshot, lambda: {"fit": step.fit_seconds})
+            seconds = earlier_seconds + step.fit_seconds
+            checkpoints.offer(at.phase, at.completed, at.snapshot, lambda: {"fit": seconds})
 
         checkpoints = Checkpoints(ctx, claim, report)
         try:
@@ -128,7 +130,7 @@ class RunCell(Work):
             "curve_unit": trial.curve_unit,
             "timings": {
                 "features_seconds": shared.seconds,
-                "fit_seconds": trial.fit_seconds,
+                "fit_seconds": earlier_seconds + trial.fit_seconds,
                 "score_seconds": trial.score_seconds,
             },
         }
@@ -194,12 +196,9 @@ def _queue_cells(tx: Transaction, experiment: tables.Experiment, request: Experi
 def _features(
     ctx: AppContext,
     key: str,
-    parameters: Any,
-    training: ExampleSource,
+    parameters: FeaturesConfig,
+    training: TrainingSet,
     test: ExampleSource,
-    validation: ExampleSource | None,
-    tree: LabelTree | None,
-    kept_labels: Sequence[str],
     report: ProgressReporter,
 ) -> tuple[PrecomputedFeatures, bool]:
     """Load the features of a fold, or compute and store them if no other cell has done so.
@@ -212,15 +211,9 @@ def _features(
         return PrecomputedFeatures.load(ctx.storage.local(key)), False
     except FileNotFoundError:
         pass
-    total = training.n_examples + test.n_examples + (validation.n_examples if validation else 0)
+    total = training.source.n_examples + test.n_examples
     shared = PrecomputedFeatures.fit(
-        parameters,
-        training,
-        test,
-        tree=tree,
-        kept_labels=kept_labels,
-        validation=validation,
-        progress=lambda read: report("features", read, total, "examples"),
+        parameters, training, test, progress=lambda read: report("features", read, total, "examples")
     )
     with ctx.storage.temporary_file(".safetensors") as path:
         shared.save(path)

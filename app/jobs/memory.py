@@ -10,6 +10,9 @@ from app.settings import Settings
 SHARE = 0.8
 """Share of the machine's memory that all jobs of a worker can use together by default."""
 
+SCORE_BYTES = 24
+"""Memory that every evaluation takes at least for each example and label: scores, and their order."""
+
 _COUNTED = ("RssAnon:", "RssShmem:", "VmSwap:")
 
 
@@ -20,10 +23,23 @@ def job_limit(settings: Settings) -> int:
     return int(SHARE * machine_memory()) // settings.worker_concurrency
 
 
-def available_to_training(settings: Settings) -> int | None:
-    """Return the bytes that a training can use in this process, besides what the process uses already."""
-    limit = job_limit(settings)
-    return max(0, limit - memory_of(os.getpid())) if limit else None
+def check_training(settings: Settings, n_examples: int, n_labels: int) -> None:
+    """Check that a training can fit in memory at all: its evaluation has a score for every example and label.
+
+    Args:
+        settings: contain the limit.
+        n_examples: number g of training examples.
+        n_labels: number k of labels.
+
+    Raises:
+        MemoryError: every training on these examples exceeds the limit of a job.
+    """
+    limit, needed = job_limit(settings), SCORE_BYTES * n_examples * n_labels
+    if limit and memory_of(os.getpid()) + needed > limit:
+        raise MemoryError(
+            f"the scores of {n_examples:,} training examples for {n_labels:,} labels take "
+            f"{needed / 2**30:,.1f} GiB, and the limit of a job is {limit / 2**30:,.1f} GiB"
+        )
 
 
 def memory_of(pid: int) -> int:

@@ -30,6 +30,7 @@ from models import artifact
 from models.data.store import StoredExamples
 from models.errors import SnapshotError
 from models.labels import LabelTree
+from models.labels.indicator_matrix import collect_labels
 from models.pipeline import Pipeline, Progress
 
 
@@ -54,12 +55,13 @@ class TrainModel(Work):
         warnings = duplicate_warnings(stored, parts, drawn=isinstance(request.split, RandomSplit))
         checkpoints = Checkpoints(ctx, claim, report)
         checkpoint = checkpoints.load()
-        limit, n_jobs = memory.available_to_training(ctx.settings), ctx.settings.job_threads
+        memory.check_training(ctx.settings, parts.training.n_examples, _count_labels(request, parts, tree))
+        n_jobs = ctx.settings.job_threads
         try:
-            pipeline, timings = fit(request, parts, tree, report, checkpoints, checkpoint, limit, n_jobs)
+            pipeline, timings = fit(request, parts, tree, report, checkpoints, checkpoint, n_jobs)
         except SnapshotError as error:
             checkpoints.ignore(str(error))
-            pipeline, timings = fit(request, parts, tree, report, checkpoints, None, limit, n_jobs)
+            pipeline, timings = fit(request, parts, tree, report, checkpoints, None, n_jobs)
         fitted = time.perf_counter()
         warnings += pipeline.summary_.warnings
         metrics: dict[str, dict[str, float]] = {}
@@ -115,6 +117,11 @@ class TrainModel(Work):
             return
 
 
+def _count_labels(request: TrainingJobCreate, parts: Parts, tree: LabelTree | None) -> int:
+    kept = parts.training.labels if request.keep_labels == "all" else ()
+    return len(collect_labels(parts.training.label_sets(), tree, kept=kept))
+
+
 def fit(
     request: TrainingJobCreate,
     parts: Parts,
@@ -122,7 +129,6 @@ def fit(
     report: ProgressReporter,
     checkpoints: Checkpoints,
     checkpoint: Checkpoint | None,
-    memory_bytes: int | None,
     n_jobs: int = 1,
 ) -> tuple[Pipeline, dict[str, float]]:
     """Fit the pipeline of a request, from the beginning or from a checkpoint.
@@ -134,7 +140,6 @@ def fit(
         report: receives the progress of every step.
         checkpoints: receives a snapshot of every step and saves some of them.
         checkpoint: the checkpoint to resume from, if there is one.
-        memory_bytes: limit of the memory of the training; None if there is none.
         n_jobs: number of threads that the learner may use.
 
     Returns:
@@ -172,7 +177,6 @@ def fit(
         validation=parts.validation,
         monitor=monitor,
         resume=checkpoint.state if checkpoint is not None else None,
-        memory_bytes=memory_bytes,
         n_jobs=n_jobs,
     )
     timings: dict[str, float] = {

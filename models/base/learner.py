@@ -23,7 +23,6 @@ from sklearn.utils.validation import check_is_fitted
 from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix, Vector
 from models.base.classes import pack_classes, unpack_classes
 from models.base.column_names import check_column_names, set_column_names
-from models.base.memory import ProblemSize
 from models.base.pivots import Pivots
 from models.base.training import Context, Monitor, Step, TrainingSummary
 from models.base.validation import (
@@ -334,13 +333,6 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     @abstractmethod
     def _scores(self, X: Matrix) -> Floats: ...
-
-    @abstractmethod
-    def estimate_bytes(self, size: ProblemSize) -> int:
-        """Estimate the peak memory of ``fit``, including one snapshot, without X and Y themselves.
-
-        The estimate is an upper bound for ordinary data, and at most about four times the peak.
-        """
 
     def get_state(self) -> State:
         """Return everything that prediction needs, as named arrays.

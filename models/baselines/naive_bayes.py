@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix, Vector, read_only, with_data
 from models.base import Context, LearnerParameters, Monitor, State
 from models.base.incremental import IncrementalLearner
-from models.base.memory import FIXED_BYTES, MATRIX_BYTES, ProblemSize, check_weights_size
+from models.base.memory import check_weights_size
 from models.base.products import product
 from models.base.weighted import WeightedLearner, weighted_examples
 from models.baselines.class_weight import ClassWeight
@@ -185,16 +185,6 @@ class NaiveBayes(WeightedLearner, IncrementalLearner):
         rows = self.weights_[x.indices]
         ratios = rows[:, label] - (rows.mean(axis=1) if self.label_mode == "single_label" else 0.0)
         return x.indices.astype(np.int64), x.data * ratios
-
-    def estimate_bytes(self, size: ProblemSize) -> int:
-        """Return 64·r·k for the totals and the weights, and 16·k for each example of a chunk.
-
-        With unknown labels, their totals and a copy take 24·r·k more.
-        """
-        chunk = 16 * min(size.examples, LARGEST_CHUNK) * size.labels
-        totals = 24 * min(size.label_entries, size.features * size.labels)
-        unknown_totals = 3 * size.weights if size.unknown_entries else 0
-        return 8 * size.weights + unknown_totals + chunk + totals + MATRIX_BYTES * size.entries + FIXED_BYTES
 
     def _read_fitted_arrays(self, state: Mapping[str, AnyArray]) -> State:
         feature_totals = read_array(state, "feature_totals", "float64", (None, self.n_labels_))

@@ -18,7 +18,6 @@ from sklearn.svm import LinearSVC
 
 from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix, Vector, read_only
 from models.base import Context, LearnerParameters, Monitor, State, Step
-from models.base.memory import FIXED_BYTES, MATRIX_BYTES, ProblemSize
 from models.base.products import product
 from models.base.training import abbreviated
 from models.base.weighted import WeightedLearner
@@ -228,18 +227,6 @@ class SVM(WeightedLearner):
         """Return the terms w_f·x_f of the inner product. The score is their sum plus the intercept."""
         features = x.indices.astype(np.int64)
         return features, contributions(self.coef_, features, x.data, label)
-
-    def estimate_bytes(self, size: ProblemSize) -> int:
-        """Return 16·r·k for the weights and a copy, and what liblinear and the rows of one label take.
-
-        With ``float32`` half as much for the weights; with ``prune`` 4·r·k, for which a tenth of them can be
-        left. Each thread has its own liblinear.
-        """
-        liblinear = 36 * size.entries + 60 * size.examples + 40 * size.features
-        weights = size.weights * (2 if self.precision == "float64" else 1)
-        weights = size.weights // 2 if self.prune else weights
-        jobs = min(size.n_jobs, size.labels) if size.examples >= size.features else 1
-        return weights + jobs * liblinear + MATRIX_BYTES * size.entries + FIXED_BYTES
 
     def _get_state(self) -> State:
         """Return the weights and intercepts."""

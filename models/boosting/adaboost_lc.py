@@ -13,10 +13,9 @@ from pydantic import Field
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, Vector
 from models.base import Context, Learner, LearnerParameters, Monitor, State, Step
-from models.base.memory import FIXED_BYTES, MATRIX_BYTES, ProblemSize
 from models.base.products import product
 from models.boosting.templates import InfiniteWeightError, Template, TemplateParameter, Templates
-from models.boosting.weight_sums import BLOCK_SCORES, MAX_GATHERED, CoveringTrainingSet
+from models.boosting.weight_sums import CoveringTrainingSet
 from models.covering import Covering, HammingCovering
 from models.errors import ParameterError
 from models.serialization.state import read_array
@@ -176,12 +175,6 @@ class AdaBoostLC(Learner):
         contributions = x.data * self.coef_[x.indices, label]
         nonzero = contributions != 0
         return x.indices[nonzero].astype(np.int64), contributions[nonzero]
-
-    def estimate_bytes(self, size: ProblemSize) -> int:
-        """Return 72·r·k for α, W and a copy, a block of scores, and the features once per label."""
-        scores = 2 * min(size.scores, max(8 * BLOCK_SCORES, size.weights))
-        gathered = 32 * min(size.label_entries, MAX_GATHERED)
-        return 9 * size.weights + scores + gathered + 2 * MATRIX_BYTES * size.entries + FIXED_BYTES
 
     def _get_state(self) -> State:
         """The fitted state: ``coef``, (r, k)."""

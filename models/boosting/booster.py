@@ -11,13 +11,10 @@ import numpy as np
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, Vector
 from models.base import Context, LearnerParameters, Monitor, State, Step, ValidationSet
-from models.base.memory import FIXED_BYTES, ProblemSize
 from models.base.pivots import Pivots
 from models.base.weighted import WeightedLearner
 from models.boosting.early_stopping import EarlyStoppingMonitor, draw_held_out
 from models.boosting.hypothesis import Hypothesis, WeakHypothesis
-from models.boosting.loss_bounds import binned_block_bytes, block_bytes
-from models.boosting.negative_sums import CACHE_BYTES
 from models.boosting.parameters import BoostingParameters, EarlyStopping
 from models.boosting.pivot_history import PivotHistory
 from models.boosting.stumps import Stumps, presence_stumps, threshold_stumps
@@ -101,28 +98,6 @@ class Booster(WeightedLearner):
         contributions and of the score of an empty document is the example's score.
         """
         return self.hypothesis_.contributions(x, label)
-
-    def estimate_bytes(self, size: ProblemSize) -> int:
-        """Return the bytes of D, of the lists of documents, and of the search for pivots.
-
-        Presence: 24·g·k, 70 for each stored value, 16·r·k for the sums of the candidates, 60 for each pair of
-        a label and a feature of its documents, and a cache. Threshold: 80·g·k, 70 for each stored value (90
-        with bins), and the buffers of a block of labels.
-        """
-        documents = 70 * size.entries
-        parameters: BoostingParameters = self.validated_parameters()
-        if parameters.tests_presence(numeric_features=size.numeric_features):
-            pairs = 60 * min(size.label_entries, size.features * size.labels)
-            pivots = min(size.features, self.rounds * size.labels)
-            reused = 12 * pivots * size.entries**2 // max(1, size.features * size.examples)
-            search = 2 * size.weights + 3 * size.scores + pairs + min(CACHE_BYTES, reused)
-            return search + documents + 200 * (size.examples + size.features) + FIXED_BYTES
-        if self.bins is not None:
-            candidates = min(size.entries, size.features * (self.bins - 1))
-            buffers = binned_block_bytes(candidates, size.examples, size.labels)
-            return buffers + 10 * size.scores + documents + 20 * size.entries + FIXED_BYTES
-        buffers = block_bytes(size.entries, size.examples, size.labels)
-        return buffers + 10 * size.scores + documents + FIXED_BYTES
 
     def _get_state(self) -> State:
         """The final hypothesis and the pivots of each round as named arrays."""

@@ -151,7 +151,7 @@ def _binned_loss_bounds(
 ) -> Iterator[tuple[slice, Floats, Floats]]:
     """``threshold_loss_bounds`` with sums over bins."""
     g = stumps.n_documents
-    width = _binned_width(len(stumps), g, len(positive))
+    width = max(1, min(len(positive), 2 * _BUFFER_SIZE // max(len(stumps), g, 1)))
     longest = float(stumps.lengths.max(initial=1))
     for first in range(0, len(positive), width):
         block = slice(first, min(first + width, len(positive)))
@@ -182,24 +182,6 @@ def _side_weights(
     W = np.stack([other_positive, other_negative, listed_positive, listed_negative])
     W[:, lists_absent] = W[[2, 3, 0, 1]][:, lists_absent]
     return W
-
-
-def _binned_width(n_candidates: int, n_documents: int, n_labels: int) -> int:
-    """Number of labels in a block."""
-    return max(1, min(n_labels, 2 * _BUFFER_SIZE // max(n_candidates, n_documents, 1)))
-
-
-def binned_block_bytes(n_candidates: int, n_documents: int, n_labels: int) -> int:
-    """Memory of a block with bins: the weights by sign, the sums of bins, and the buffers of the losses."""
-    width = _binned_width(n_candidates, n_documents, n_labels)
-    return width * (24 * n_documents + 190 * n_candidates)
-
-
-def block_bytes(n_candidates: int, n_documents: int, n_labels: int) -> int:
-    """Memory that ``threshold_loss_bounds`` takes: low and high of a block, and the buffers of a chunk."""
-    width = max(1, min(n_labels, 2 * _BUFFER_SIZE // max(n_candidates, 1)))
-    entries = min(n_candidates, max(_BUFFER_SIZE // width, n_documents))
-    return 190 * width * entries + 16 * width * n_candidates
 
 
 def _feature_chunks(stumps: Stumps, size: int) -> list[tuple[slice, slice]]:

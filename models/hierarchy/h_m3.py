@@ -11,7 +11,6 @@ from pydantic import Field
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, Vector
 from models.base import Context, Learner, LearnerParameters, Monitor, State, Step
-from models.base.memory import FIXED_BYTES, MATRIX_BYTES, ProblemSize
 from models.base.products import product
 from models.errors import UnsuitableDataError
 from models.hierarchy.conditional_gradient import ConditionalGradient, Objectives
@@ -295,15 +294,6 @@ class HM3(Learner):
         on, off = indicators(forest, best_labelings(forest, clamped))
         weights = np.tensordot(self.edge_weights_[x.indices], on - off, axes=2)
         return x.indices.astype(np.int64), x.data * weights
-
-    def estimate_bytes(self, size: ProblemSize) -> int:
-        """Return the bytes of the weights or the kernel matrix, the marginals, and a block of examples."""
-        g, kernel = size.examples, self.validated_parameters().kernel
-        linear = kernel == "linear" or isinstance(kernel, LinearKernel)
-        block = min(g, BLOCK_ROWS)
-        weights = 9 * size.weights if linear else 8 * g**2 + 24 * block * g
-        marginals = 13 * size.scores + 256 * block * size.labels
-        return weights + marginals + 2 * MATRIX_BYTES * size.entries + FIXED_BYTES
 
     def _get_state(self) -> State:
         """Return the forest, the edge weights and, except with the linear kernel, the support examples."""

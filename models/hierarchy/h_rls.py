@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +13,6 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, with_data
 from models.base import Context, LearnerParameters, Monitor, State, Step
-from models.base.memory import FIXED_BYTES, MATRIX_BYTES, ProblemSize
 from models.base.weighted import WeightedLearner
 from models.errors import UnsuitableDataError
 from models.hierarchy.dense_blocks import blockwise_product, one_blas_thread, row_blocks
@@ -192,17 +190,6 @@ class HRLS(WeightedLearner):
         )
         leverage = self._leverages(x, _inputs(x, family), family)[0]
         return x.indices.astype(np.int64), x.data * weights / (1.0 + leverage)
-
-    def estimate_bytes(self, size: ProblemSize) -> int:
-        """Return 8·f² for each factor, 40·f² to compute the largest one, and the support examples."""
-        parents = np.full(size.labels, -1) if size.parents is None else size.parents
-        trained_on = {-1: size.examples} | {int(j): int(size.label_counts[j]) for j in set(parents) if j >= 0}
-        orders = {parent: min(size.features, n) for parent, n in trained_on.items()}
-        children = Counter(parents.tolist())
-        factors = sum(8 * order * (order + children[parent]) for parent, order in orders.items())
-        support = MATRIX_BYTES * size.entries * sum(trained_on.values()) // max(1, size.examples)
-        largest = 40 * max(orders.values()) ** 2
-        return factors + largest + support + MATRIX_BYTES * size.entries + 2 * FIXED_BYTES
 
     def _get_state(self) -> State:
         """Return the forest, and the children, factor, solution and support of each family."""

@@ -18,8 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix, read_only
 from models.base import LearnerParameters, State
-from models.base.incremental import CHUNK, IncrementalLearner
-from models.base.memory import FIXED_BYTES, GIB, MATRIX_BYTES, ProblemSize, check_weights_size
+from models.base.incremental import IncrementalLearner
+from models.base.memory import GIB, check_weights_size
 from models.base.validation import as_feature_matrix
 from models.perceptrons.initial_weights import Initial, initial_weights
 from models.perceptrons.pairs import Pairs, Voting, full_votes, pairs_of, side_votes
@@ -201,16 +201,6 @@ class MLPP(IncrementalLearner):
         if self.boundary_weights_.shape[1]:
             weights = weights + self.boundary_weights_[x.indices, label]
         return x.indices.astype(np.int64), weights * x.data
-
-    def estimate_bytes(self, size: ProblemSize) -> int:
-        """Return the bytes of the weights and a copy, the tables of pairs, and the products of an example."""
-        k = size.labels
-        n_pairs = k * (k - 1) // 2
-        n_weights = size.features * (n_pairs + (k if self.calibrated else 0))
-        itemsize = np.dtype(weight_dtype(n_weights)).itemsize
-        chunk = 16 * min(size.examples, CHUNK) * k
-        tables = 2 * n_weights * itemsize + 45 * k**2
-        return tables + 64 * n_pairs + chunk + MATRIX_BYTES * size.entries + FIXED_BYTES
 
     def _read_fitted_arrays(self, state: Mapping[str, AnyArray]) -> State:
         k = self.n_labels_

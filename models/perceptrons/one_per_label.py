@@ -9,8 +9,8 @@ import numpy as np
 
 from models.arrays import AnyArray, Floats, Ints, Matrix, Vector
 from models.base import State
-from models.base.incremental import CHUNK, IncrementalLearner
-from models.base.memory import FIXED_BYTES, MATRIX_BYTES, ProblemSize, check_weights_size
+from models.base.incremental import IncrementalLearner
+from models.base.memory import check_weights_size
 from models.base.products import product
 from models.perceptrons.initial_weights import initial_weights
 from models.serialization.state import read_array
@@ -40,11 +40,6 @@ class OnePerLabelPerceptrons(IncrementalLearner):
     def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
         """Return the terms w_f·x_f of the label's inner product. The score is their sum."""
         return x.indices.astype(np.int64), x.data * self.weights_[x.indices, label]
-
-    def estimate_bytes(self, size: ProblemSize) -> int:
-        """Return 16·r·k for the weights and a copy, and 32·k for each example of a chunk."""
-        chunk = 32 * min(size.examples, CHUNK) * size.labels
-        return 2 * size.weights + chunk + MATRIX_BYTES * size.entries + FIXED_BYTES
 
     def _read_fitted_arrays(self, state: Mapping[str, AnyArray]) -> State:
         return {

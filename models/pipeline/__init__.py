@@ -2,12 +2,11 @@
 
 from models.pipeline.documents import read_documents
 from models.pipeline.explanation import ExplainedTerm, Explanation
-from models.pipeline.fitting import FeatureMatrices
-from models.pipeline.held_out import Features
 from models.pipeline.pipeline import Pipeline
 from models.pipeline.prediction import Prediction, ScoredDocuments
 from models.pipeline.progress import Phase, PipelineMonitor, Progress
 from models.pipeline.ranking import Ranking
+from models.pipeline.training_set import FeatureMatrices, Features, TrainingSet, fit_features
 
 __all__ = [
     "ExplainedTerm",
@@ -21,5 +20,7 @@ __all__ = [
     "Progress",
     "Ranking",
     "ScoredDocuments",
+    "TrainingSet",
+    "fit_features",
     "read_documents",
 ]

@@ -12,7 +12,7 @@ from models.arrays import Floats, Ints, Matrix
 from models.base import Learner
 from models.errors import UnsuitableDataError
 from models.features.sources import FeatureSource
-from models.pipeline.held_out import Features
+from models.pipeline.training_set import Features
 
 _NO_SOURCE = FeatureSource()
 

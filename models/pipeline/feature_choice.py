@@ -21,7 +21,7 @@ from models.labels import LabelTree
 from models.labels.indicator_matrix import collect_labels, indicator_matrix, unknown_matrix
 from models.measures.rankings import example_ranking_measures
 from models.pipeline.documents import read_documents
-from models.pipeline.held_out import Features
+from models.pipeline.training_set import Features
 from models.splits import stratified_folds
 
 MAX_EXAMPLES = 4000

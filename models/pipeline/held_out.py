@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -15,12 +14,10 @@ from models.base import Context, Learner, State, Step
 from models.decisions import N_FOLDS, HeldOut
 from models.decisions.held_out import ScoreScale, align
 from models.errors import UnsuitableDataError
-from models.features import NumericFeatures, TextFeatures
 from models.features.raw_values import RawValues
 from models.pipeline.snapshot import select_prefix
+from models.pipeline.training_set import Features
 from models.splits import stratified_folds
-
-Features: TypeAlias = TextFeatures | NumericFeatures
 
 
 @dataclass(frozen=True)

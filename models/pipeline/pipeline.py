@@ -23,7 +23,7 @@ from models.calibration import Calibration
 from models.catalog import FeaturesConfig
 from models.data.examples import Documents, Examples, ExampleSource, FeatureRows, Kind
 from models.data.record import json_pointer
-from models.decisions import DecisionRule, LabelSetRule
+from models.decisions import DecisionRule, LabelSetRule, needs_held_out
 from models.decisions.curves import HeldOutCurves
 from models.decisions.held_out import HeldOutSample
 from models.decisions.report import DecisionReport
@@ -38,8 +38,7 @@ from models.measures.evaluation import Evaluation, evaluate
 from models.pipeline.documents import read_documents
 from models.pipeline.explanation import Explanation, explain_labels
 from models.pipeline.feature_choice import FeatureChooser
-from models.pipeline.fitting import FeatureMatrices, Fitting, TrainingSet
-from models.pipeline.held_out import Features
+from models.pipeline.fitting import Fitting, uses_validation
 from models.pipeline.inputs import as_documents, kind_of
 from models.pipeline.prediction import (
     Prediction,
@@ -47,11 +46,12 @@ from models.pipeline.prediction import (
     full_scores,
     scores_of_one,
 )
-from models.pipeline.progress import Phase, PipelineMonitor, Progress
+from models.pipeline.progress import Phase, PipelineMonitor, Progress, Run
 from models.pipeline.ranking import LabelBudget, Ranking, rows_of
 from models.pipeline.reference import Reference
 from models.pipeline.snapshot import add_prefix, select_prefix
 from models.pipeline.targets import SETS, Target, exactly_right, read_target
+from models.pipeline.training_set import FeatureMatrices, Features, TrainingSet, fit_features
 from models.serialization.state import read_array
 
 _BLOCK_SCORES = 2**18
@@ -191,8 +191,6 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         validation: ExampleSource | None = None,
         monitor: PipelineMonitor | None = None,
         resume: Mapping[str, AnyArray] | None = None,
-        matrices: FeatureMatrices | None = None,
-        memory_bytes: int | None = None,
         n_jobs: int = 1,
     ) -> Self:
         """Fit features, learner and thresholds on labelled examples.
@@ -211,10 +209,6 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
             monitor: called after every step.
             resume: a snapshot of an interrupted call with the same examples and parameters. The features are
                 computed again; the learner continues from the snapshot.
-            matrices: the features of these examples, if the features are already fitted on them. The
-                documents are then not read.
-            memory_bytes: limit of the memory of the training and of the evaluation of its examples, estimated
-                before the learner is fitted; None if there is none.
             n_jobs: number of threads that the learner may use; they never change the result. ``svm`` and
                 ``h_svm`` use them if there are at least as many examples as features.
 
@@ -223,54 +217,96 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
             SnapshotError: the snapshot belongs to another training.
             UnsuitableDataError: no example has a label, or the learner cannot learn from this data, for
                 example because some labels are unknown.
-            MemoryLimitError: the training would need too much memory.
         """
         source, kept_labels = self._read_training(X, y, sample_weight, kept_labels)
+        training = TrainingSet(source, validation, tree, kept_labels)
+        self._begin(training)
+        self.features_, compared = self._resolve_features(training, monitor)
+
+        def report(n_read: int) -> None:
+            if monitor is not None:
+                monitor(Progress("features", n_read, source.n_examples, "examples", {}, dict))
+
+        how = Run(monitor, resume or {}, n_jobs, self.timings_)
+        validated = validation is not None and validation.n_examples > 0
+        with how.timed("features"):
+            matrices = fit_features(
+                self.features_,
+                training,
+                report,
+                keep_raw=needs_held_out(self.decision_) and not validated,
+                with_validation=uses_validation(self.learner_, self.decision_),
+            )
+        self._fit(training, matrices, how)
+        if compared:
+            self.summary_.facts["average_precision_of_features"] = compared
+        return self
+
+    def fit_matrix(
+        self,
+        training: TrainingSet,
+        matrices: FeatureMatrices,
+        *,
+        monitor: PipelineMonitor | None = None,
+        resume: Mapping[str, AnyArray] | None = None,
+        n_jobs: int = 1,
+    ) -> Self:
+        """Fit learner and thresholds on features that are fitted on the same examples. No document is read.
+
+        Args:
+            training: the examples.
+            matrices: their features, by the fitted features of this pipeline.
+            monitor: as for ``fit``.
+            resume: as for ``fit``.
+            n_jobs: as for ``fit``.
+
+        Raises:
+            ParameterError: as for ``fit``.
+            SnapshotError: as for ``fit``.
+            UnsuitableDataError: as for ``fit``.
+            ValueError: the matrices are those of other examples or features.
+        """
+        assert isinstance(self.features, TextFeatures | NumericFeatures)  # noqa: S101 - they are fitted
+        self._target = SETS
+        self._begin(training)
+        self.features_, _ = self._resolve_features(training, monitor)
+        self._fit(training, matrices, Run(monitor, resume or {}, n_jobs, self.timings_))
+        return self
+
+    def _begin(self, training: TrainingSet) -> None:
+        """Set what follows from the parameters and the labels, and check that they suit each other."""
         self.learner_ = catalog.default_learner(seed=self.seed) if self.learner is None else self.learner
         self.decision_ = catalog.resolve_decision(self.learner_, self.decision)
-        label_sets = source.label_sets()
-        if not any(label_sets):
+        if not any(training.label_sets):
             raise UnsuitableDataError("no training example has a label; there is nothing to learn")
-        labels = collect_labels(label_sets, tree, kept=kept_labels)
-        self.kind_, self.labels_, self.tree_ = source.kind, labels, tree
-        self.mail_version_ = MAIL_VERSION if source.kind == "email" else None
+        self.kind_, self.labels_, self.tree_ = training.source.kind, training.labels, training.tree
+        self.mail_version_ = MAIL_VERSION if self.kind_ == "email" else None
         self.timings_ = {}
-        Y = indicator_matrix(label_sets, labels, tree)
-        unknown = unknown_matrix(source.unknown_sets(), Y, labels, tree)
-        if unknown is not None:
+        if training.unknown is not None:
             catalog.check_unknown_labels(self.learner_)
-        weights = source.example_weights()
-        if weights is not None:
+        if training.weights is not None:
             catalog.check_weights(self.learner_)
-        self.features_, compared = self._resolve_features(source, tree, monitor)
-        result = Fitting(
-            self.features_,
-            self.learner_,
-            self.decision_,
-            TrainingSet(source, labels, tree, Y, unknown, weights, validation),
-            seed=self.seed,
-            monitor=monitor,
-            resume=resume,
-            matrices=matrices,
-            memory_bytes=memory_bytes,
-            n_jobs=n_jobs,
-            timings=self.timings_,
-        ).run()
+
+    def _fit(self, training: TrainingSet, matrices: FeatureMatrices, how: Run) -> None:
+        """Fit learner and thresholds."""
+        fitting = Fitting(
+            self.features_, self.learner_, self.decision_, training, matrices, seed=self.seed, how=how
+        )
+        result = fitting.run()
         decided, self.summary_, self.reference_ = result.decided, result.summary, result.reference
         self.rule_, self.decision_report_ = decided.rule, decided.report
         self.calibration_, self.curves_ = decided.calibration, decided.curves
         self.held_out_ = None if result.held_out is None else HeldOutSample.of(result.held_out)
-        if compared:
-            self.summary_.facts["average_precision_of_features"] = compared
-        if empty := sorted(set(labels).difference(collect_labels(label_sets, tree))):
+        with_example = collect_labels(training.label_sets, training.tree)
+        if empty := sorted(set(training.labels).difference(with_example)):
             self.summary_.warnings.append(f"labels without a training example: {abbreviated(empty)}")
-        self.classes_ = self._target.classes if self._target.names else np.array(labels)
-        return self
+        self.classes_ = self._target.classes if self._target.names else np.array(training.labels)
 
     def _resolve_features(
-        self, source: ExampleSource, tree: LabelTree | None, monitor: PipelineMonitor | None
+        self, training: TrainingSet, monitor: PipelineMonitor | None
     ) -> tuple[Features, dict[str, float]]:
-        """Return the features to fit, and how well candidates ranked held-out documents, if any did."""
+        """Return the features, and how well candidates ranked held-out documents, if any did."""
+        source = training.source
         if isinstance(self.features, TextFeatures | NumericFeatures):
             catalog.check_features(self.features.parameters, self.learner_, source.kind)
             return self.features, {}
@@ -282,7 +318,7 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
             if monitor is not None:
                 monitor(Progress("features", n_compared, N_CANDIDATES, "candidates", {}, dict))
 
-        chooser = FeatureChooser(self.learner_, source, tree=tree, seed=self.seed, on_step=report)
+        chooser = FeatureChooser(self.learner_, source, tree=training.tree, seed=self.seed, on_step=report)
         choice = chooser.choose(recipe)
         return catalog.create_features(choice.parameters), choice.average_precision
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
-from models.arrays import Floats, Matrix
+from models.arrays import AnyArray, Floats, Matrix
 from models.base import State
 
 Phase: TypeAlias = Literal["features", "training", "thresholds"]
@@ -43,3 +45,32 @@ class PipelineMonitor(Protocol):
     def __call__(self, progress: Progress, /) -> None:
         """Process a completed step."""
         ...
+
+
+@dataclass(frozen=True)
+class Run:
+    """How a training runs. Nothing of it changes the result.
+
+    Attributes:
+        monitor: called after every step; None if nobody watches.
+        resume: the snapshot from which an interrupted training continues; empty to start from the beginning.
+        n_jobs: number of threads that the learner may use.
+        timings: receives the seconds of every completed phase.
+    """
+
+    monitor: PipelineMonitor | None = None
+    resume: Mapping[str, AnyArray] = field(default_factory=dict)
+    n_jobs: int = 1
+    timings: dict[Phase, float] = field(default_factory=dict)
+
+    def report(self, progress: Progress) -> None:
+        """Call the monitor."""
+        if self.monitor is not None:
+            self.monitor(progress)
+
+    @contextmanager
+    def timed(self, phase: Phase) -> Iterator[None]:
+        """Measure a phase."""
+        start = time.perf_counter()
+        yield
+        self.timings[phase] = time.perf_counter() - start

@@ -3,25 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from models import catalog
 from models.arrays import Bools, Labels, Matrix
-from models.base import Learner, State
+from models.base import State
 from models.data.examples import ExampleSource
-from models.decisions import AutoDecision, DecisionRule, needs_held_out, untuned_rule
-from models.labels import LabelTree
+from models.decisions import AutoDecision, needs_held_out, untuned_rule
 from models.labels.indicator_matrix import indicator_matrix, unknown_matrix
 from models.measures.covering import COVERING_MEASURES, covering_error, covering_loss, covering_measure
 from models.measures.evaluation import evaluate
 from models.measures.rankings import RANKING_MEASURES
-from models.pipeline import Progress, ScoredDocuments
+from models.pipeline import Pipeline, Progress, ScoredDocuments, TrainingSet
+from models.trials.errors import ErrorLimits
 from models.trials.precomputed_features import PrecomputedFeatures
 
 STEP_GROWTH = 1.1
 """Ratio of the steps of consecutive points of a curve. At first, every step is a point."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a trial measures.
+
+    Attributes:
+        measures: names of the measures of the learning curve, including those of coverings, such as
+            ``covering_loss.NAME``. If thresholds are tuned after the training, the curve only has those among
+            them that depend on the scores alone.
+        coverings: coverings by name; each adds the measures ``covering_error.NAME`` and
+            ``covering_loss.NAME`` to the result. The curve has them if they are among ``measures``.
+        every_step_up_to: number of the first steps that are all points of the curve. After them, the distance
+            between points grows by a tenth.
+        errors: how many errors on the test part the result has; None if it has none.
+    """
+
+    measures: Sequence[str] = ()
+    coverings: Mapping[str, Any] = field(default_factory=dict)
+    every_step_up_to: int = 1
+    errors: ErrorLimits | None = None
 
 
 class Curve:
@@ -32,16 +54,11 @@ class Curve:
     scores alone can be computed during the training: ranking measures and covering losses.
 
     Args:
-        learner: the unfitted learner.
-        decision: the decision; None selects the learner's default.
+        pipeline: the unfitted pipeline.
         features: the features of both parts.
-        training: the training part.
+        training: the training set.
         test: the test part.
-        labels: the labels of the pipeline, in label order.
-        tree: the label tree.
-        measures: names of the measures, including those of coverings, such as ``covering_loss.NAME``.
-        coverings: coverings by name.
-        every_step_up_to: number of the first steps that are all points of the curve.
+        measured: the measures and the points of the curve.
 
     Attributes:
         unit: what a step is, such as ``rounds``; None before the first point.
@@ -51,46 +68,40 @@ class Curve:
 
     def __init__(
         self,
-        learner: Learner,
-        decision: DecisionRule | None,
+        pipeline: Pipeline,
         features: PrecomputedFeatures,
-        training: ExampleSource,
+        training: TrainingSet,
         test: ExampleSource,
-        labels: list[str],
-        tree: LabelTree | None,
-        measures: Sequence[str],
-        coverings: Mapping[str, Any],
-        *,
-        every_step_up_to: int = 1,
+        measured: Measured,
     ) -> None:
-        decision = catalog.resolve_decision(learner, decision)
+        learner = pipeline.learner
+        assert learner is not None, "the pipeline of a trial has a learner"  # noqa: S101
+        decision = catalog.resolve_decision(learner, pipeline.decision)
         if isinstance(decision, AutoDecision):
             decision = catalog.own_decision(learner)
-        self._labels = labels
-        self._tree = tree
-        self._parts: dict[str, tuple[Matrix, Bools, Labels, Labels | None]] = {}
-        for name, X, empty, source in (
-            ("train", features.train, features.train_empty, training),
-            ("test", features.test, features.test_empty, test),
-        ):
-            Y = indicator_matrix(source.label_sets(), self._labels, tree)
-            self._parts[name] = (X, empty, Y, unknown_matrix(source.unknown_sets(), Y, self._labels, tree))
+        self._labels, self._tree = training.labels, training.tree
+        Y = indicator_matrix(test.label_sets(), self._labels, self._tree)
+        unknown = unknown_matrix(test.unknown_sets(), Y, self._labels, self._tree)
+        self._parts: dict[str, tuple[Matrix, Bools, Labels, Labels | None]] = {
+            "train": (features.matrices.training, features.train_empty, training.Y, training.unknown),
+            "test": (features.test, features.test_empty, Y, unknown),
+        }
         threshold = catalog.default_threshold(learner, len(self._labels))
         self._rule = untuned_rule(decision, np.full(len(self._labels), threshold))
         tuned = needs_held_out(decision)
         self._measures = [
             name
-            for name in measures
+            for name in measured.measures
             if not tuned or name in RANKING_MEASURES or name.startswith("covering_loss")
         ]
         self._coverings = {
             covering_measure(measure, name): (measure, covering)
-            for name, covering in coverings.items()
+            for name, covering in measured.coverings.items()
             for measure in COVERING_MEASURES
         }
         self._n_steps = 0
         self._next_step = 1
-        self._every_step_up_to = every_step_up_to
+        self._every_step_up_to = measured.every_step_up_to
         self.unit: str | None = None
 
     def get_state(self) -> State:

@@ -88,6 +88,6 @@ def run_job(ctx: AppContext, job_id: str) -> str:
         job_kinds.WORK[claim.kind].run(ctx, claim, ProgressReporter(ctx.db, claim))
     except CancelledError:
         job_kinds.cancel(ctx, claim)
-    except CoveyError as error:
+    except (CoveyError, MemoryError) as error:
         job_kinds.fail(ctx, claim, failure_of(error))
     return claim.kind

@@ -10,10 +10,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from models import catalog
-from models.base.memory import GIB, ProblemSize
 from models.catalog import LearnerDescription
 
 PAGE = Path(__file__).parents[2] / "docs" / "learners.md"
@@ -46,17 +43,6 @@ def decisions() -> str:
     return "\n".join(rows)
 
 
-EXAMPLE = ProblemSize(
-    examples=100_000,
-    features=50_000,
-    labels=200,
-    entries=10_000_000,
-    label_counts=np.full(200, 1_000),
-    parents=np.full(200, -1),
-)
-"""The size of the problem in the table of memory estimates."""
-
-
 def features() -> str:
     """Return the table of the default features of each learner."""
     rows = ["| learner | texts | e-mails: also | numbers |", "|---|---|---|---|"]
@@ -72,16 +58,6 @@ def features() -> str:
 def _json(parameters: dict[str, Any]) -> str:
     shown = {name: value for name, value in parameters.items() if name != "kind"}
     return ", ".join(f"`{json.dumps(name)}: {json.dumps(value)}`" for name, value in shown.items())
-
-
-def memory() -> str:
-    """Return the table of memory estimates of each learner with its default parameters."""
-    rows = ["| learner | estimate | how |", "|---|---|---|"]
-    for name, entry in sorted(catalog.ENTRIES.items()):
-        gib = entry.learner().estimate_bytes(EXAMPLE) / GIB
-        how = " ".join((entry.learner.estimate_bytes.__doc__ or "").split()).removeprefix("Return ")
-        rows.append(f"| `{name}` | {gib:,.2f} GiB | {how} |")
-    return "\n".join(rows)
 
 
 def _values(field: dict[str, Any], schema: dict[str, Any]) -> str:
@@ -105,7 +81,7 @@ _LOWEST = {"minimum": "≥", "exclusiveMinimum": ">"}
 def render(page: str) -> str:
     """Return the page with every table between its markers regenerated."""
     tables = {learner.algorithm: table(learner) for learner in catalog.describe()}
-    tables |= {"features": features(), "decisions": decisions(), "memory": memory()}
+    tables |= {"features": features(), "decisions": decisions()}
     for name, content in tables.items():
         begin, end = f"<!-- {name} -->", f"<!-- end {name} -->"
         pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)

@@ -12,9 +12,8 @@ from scipy.sparse import csr_array, issparse, random_array
 
 from models import artifact, catalog
 from models.arrays import AnyArray, Matrix, Vector
-from models.base import Context, Learner, State, Step
+from models.base import Context, State, Step
 from models.base import products as products_module
-from models.base.memory import ProblemSize
 from models.base.products import product
 from models.base.validation import as_feature_matrix, as_label_matrix
 from models.baselines.coefficients import CoefficientColumns, Compression
@@ -182,12 +181,3 @@ def test_weights_of_any_storage_give_the_same_products() -> None:
     for stored in (weights, weights.astype(np.float32), csr_array(weights), csr_array(weights).astype("f4")):
         weights_of_any_type: Any = stored
         np.testing.assert_array_equal(product(X, weights_of_any_type), expected)
-
-
-def test_threads_are_counted_in_the_estimate_of_the_memory() -> None:
-    def estimate(learner: Learner, n_jobs: int) -> int:
-        size = ProblemSize(10_000, 5_000, 50, 500_000, np.full(50, 200), n_jobs=n_jobs)
-        return learner.estimate_bytes(size)
-
-    assert estimate(SVM(), 4) > estimate(SVM(), 1) > estimate(SVM(precision="float32"), 1)
-    assert estimate(SVM(precision="float32"), 1) > estimate(SVM(prune=0.01), 1)

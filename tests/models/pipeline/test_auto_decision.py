@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from models import catalog
-from models.base.memory import ProblemSize
 from models.calibration import fit_label_calibration
 from models.data.examples import Examples
 from models.decisions import AutoDecision, HeldOut, TargetDecision
@@ -19,7 +18,6 @@ from models.decisions.tune import tune_target
 from models.labels import LabelTree
 from models.labels.indicator_matrix import indicator_matrix
 from models.pipeline import Pipeline
-from models.pipeline.memory import estimate
 from models.splits import stratified_folds
 from tests.models.pipeline.test_pipeline_thresholds import WORDS, held_out, random_texts
 
@@ -176,16 +174,3 @@ def test_without_a_label_tree_no_ancestors_are_added() -> None:
     fitted = pipeline("h_svm", {"kind": "auto"}).fit(random_texts(seed=5))
     assert fitted.rule_.parents is None
     assert not fitted.closed_under_ancestors_
-
-
-@pytest.mark.parametrize(
-    "decision", [{"kind": "auto"}, {"kind": "target", "measure": "recall", "value": 0.9}]
-)
-def test_the_learners_of_the_folds_count_in_the_estimated_memory(decision: dict[str, Any]) -> None:
-    size = ProblemSize(
-        examples=100_000, features=50_000, labels=200, entries=10**7, label_counts=np.full(200, 500)
-    )
-    decisions: list[dict[str, Any]] = [decision, {"kind": "tuned_threshold"}, {"kind": "sign"}]
-    learner = catalog.create_learner(catalog.LEARNER_PARAMETERS.validate_python({"algorithm": "adaboost_mh"}))
-    bytes_ = [estimate(learner, catalog.resolve_decision(learner, each), size) for each in decisions]
-    assert bytes_[0] == bytes_[1] > bytes_[2]

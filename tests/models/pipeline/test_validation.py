@@ -14,7 +14,7 @@ from models.decisions import HeldOut
 from models.decisions.tune import tuned_thresholds
 from models.errors import SnapshotError
 from models.labels.indicator_matrix import indicator_matrix
-from models.pipeline import Pipeline, Progress
+from models.pipeline import Pipeline, Progress, TrainingSet
 from models.trials import PrecomputedFeatures, run_trial
 
 STOPPING = {"algorithm": "mp_boost", "rounds": 30, "early_stopping": {"patience": 2}}
@@ -97,15 +97,10 @@ def test_a_snapshot_belongs_to_the_validation_examples_of_its_training() -> None
 def test_a_trial_uses_the_validation_examples(tmp_path: Any) -> None:
     model = pipeline(STOPPING, "tuned_threshold").fit(TRAINING, validation=VALIDATION)
     test = texts(3)
-    fitted = PrecomputedFeatures.fit(model.features_.parameters, TRAINING, test, validation=VALIDATION)
-    fitted.save(tmp_path / "features")
-    result = run_trial(
-        PrecomputedFeatures.load(tmp_path / "features"),
-        catalog.LEARNER_PARAMETERS.validate_python(STOPPING),
-        model.decision_,
-        TRAINING,
-        test,
-        validation=VALIDATION,
-    )
+    training = TrainingSet(TRAINING, VALIDATION)
+    PrecomputedFeatures.fit(model.features_.parameters, training, test).save(tmp_path / "features")
+    shared = PrecomputedFeatures.load(tmp_path / "features")
+    learner = catalog.create_learner(catalog.LEARNER_PARAMETERS.validate_python(STOPPING))
+    result = run_trial(Pipeline(shared.features(), learner, model.decision_), shared, training, test)
     np.testing.assert_array_equal(result.pipeline.scores(test), model.scores(test))
     np.testing.assert_array_equal(result.pipeline.thresholds_, model.thresholds_)

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from models.base import State
-from models.catalog import DECISION_PARAMETERS, FEATURES_PARAMETERS, LEARNER_PARAMETERS
+from models.base import LearnerParameters, State
+from models.catalog import DECISION_PARAMETERS, FEATURES_PARAMETERS, LEARNER_PARAMETERS, create_learner
 from models.data.examples import Examples, ExampleSource, FeatureRows
+from models.decisions import DecisionRule
 from models.errors import StopTraining, UnsuitableDataError
-from models.pipeline import Pipeline
-from models.trials import PrecomputedFeatures, TrialResult, TrialStep, run_trial
+from models.pipeline import Pipeline, TrainingSet
+from models.trials import Measured, PrecomputedFeatures, TrialResult, TrialStep, run_trial
 
 TEXT = {"kind": "text", "weighting": "tfidf", "scaling": "unit"}
 LOCAL = {
@@ -47,6 +48,20 @@ def numbers(values: list[list[float]], labels: list[tuple[str, ...]]) -> Example
     return Examples("features", FeatureRows(["a", "b"], csr_array(np.array(values))), labels)
 
 
+def run(
+    shared: PrecomputedFeatures,
+    learner: LearnerParameters,
+    decision: DecisionRule | None,
+    training: ExampleSource,
+    test: ExampleSource,
+    *,
+    seed: int = 0,
+    **options: Any,
+) -> TrialResult:
+    pipeline = Pipeline(shared.features(), create_learner(learner, seed=seed), decision, seed=seed)
+    return run_trial(pipeline, shared, TrainingSet(training), test, **options)
+
+
 def saved(shared: PrecomputedFeatures, path: Path) -> PrecomputedFeatures:
     shared.save(path)
     return PrecomputedFeatures.load(path)
@@ -69,11 +84,11 @@ def test_precomputed_features_give_the_same_model_as_a_pipeline(
     parameters = FEATURES_PARAMETERS.validate_python(features)
     learner_parameters = LEARNER_PARAMETERS.validate_python(learner)
     how = None if decision is None else DECISION_PARAMETERS.validate_python(decision)
-    shared = saved(PrecomputedFeatures.fit(parameters, training, test), tmp_path / "features")
+    shared = saved(PrecomputedFeatures.fit(parameters, TrainingSet(training), test), tmp_path / "features")
     unread: list[ExampleSource] = [
         Unreadable(part.kind, part.documents, part.labels) for part in (training, test)
     ]
-    trial = run_trial(shared, learner_parameters, how, *unread, seed=3, measures=MEASURES)
+    trial = run(shared, learner_parameters, how, *unread, seed=3, measured=Measured(MEASURES))
     alone = Pipeline.from_parameters(parameters, learner_parameters, how, seed=3).fit(training)
     assert trial.train.measures == alone.evaluate(training).measures
     assert trial.test.measures == alone.evaluate(test).measures
@@ -92,10 +107,10 @@ def test_numeric_features_can_be_precomputed(tmp_path: Path) -> None:
     other = FeatureRows(["a", "c"], csr_array(np.eye(2)))
     test = Examples("features", other, [("a",), ("a",)])
     parameters = FEATURES_PARAMETERS.validate_python({"kind": "numeric", "interactions": 2})
-    shared = saved(PrecomputedFeatures.fit(parameters, part, test), tmp_path / "features")
+    shared = saved(PrecomputedFeatures.fit(parameters, TrainingSet(part), test), tmp_path / "features")
     learner = LEARNER_PARAMETERS.validate_python({"algorithm": "binary_relevance_perceptron"})
     decision = DECISION_PARAMETERS.validate_python({"kind": "at_least_one"})
-    trial = run_trial(shared, learner, decision, part, test)
+    trial = run(shared, learner, decision, part, test)
     alone = Pipeline.from_parameters(parameters, learner, decision).fit(part)
     assert np.array_equal(trial.pipeline.scores(part), alone.scores(part))
     assert trial.train.measures == alone.evaluate(part).measures
@@ -105,7 +120,7 @@ def test_numeric_features_can_be_precomputed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("algorithm", "own"), [("mp_boost", "sign"), ("mmp", "tuned_threshold")])
 def test_the_curve_of_an_automatic_decision_is_that_of_the_learners_own(algorithm: str, own: str) -> None:
     training, test = texts(30, 0), texts(10, 1)
-    shared = PrecomputedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), training, test)
+    shared = PrecomputedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), TrainingSet(training), test)
     more = {"rounds": 3} if algorithm == "mp_boost" else {}
     learner = LEARNER_PARAMETERS.validate_python({"algorithm": algorithm, **more})
     curves: list[list[dict[str, float]]] = []
@@ -116,7 +131,7 @@ def test_the_curve_of_an_automatic_decision_is_that_of_the_learners_own(algorith
             curve.append(step.curve)
 
         decision = DECISION_PARAMETERS.validate_python({"kind": kind})
-        run_trial(shared, learner, decision, training, test, measures=MEASURES, monitor=monitor)
+        run(shared, learner, decision, training, test, measured=Measured(MEASURES), monitor=monitor)
         curves.append([point for point in curve if point])
     assert curves[0] == curves[1] != []
     assert ("test.f1_micro" in curves[0][0]) == (own == "sign")
@@ -124,7 +139,7 @@ def test_the_curve_of_an_automatic_decision_is_that_of_the_learners_own(algorith
 
 def test_the_curve_ends_with_the_training() -> None:
     training, test = texts(60, 0), texts(30, 1)
-    shared = PrecomputedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), training, test)
+    shared = PrecomputedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), TrainingSet(training), test)
     learner = LEARNER_PARAMETERS.validate_python({"algorithm": "mp_boost", "rounds": 30})
     sign = DECISION_PARAMETERS.validate_python({"kind": "sign"})
     coverings = {"one": {"kind": "zero_one"}, "two": {"kind": "two_sets"}}
@@ -135,9 +150,8 @@ def test_the_curve_ends_with_the_training() -> None:
             curve[step.progress.completed] = step.curve
 
     measures = (*MEASURES, "covering_error.one", "covering_error.two", "covering_loss.two")
-    trial = run_trial(
-        shared, learner, sign, training, test, measures=measures, coverings=coverings, monitor=monitor
-    )
+    measured = Measured(measures, coverings)
+    trial = run(shared, learner, sign, training, test, measured=measured, monitor=monitor)
     last = max(curve)
     assert last == trial.pipeline.summary_.facts["rounds"]
     assert list(curve)[:10] == list(range(1, 11))
@@ -149,7 +163,7 @@ def test_the_curve_ends_with_the_training() -> None:
 
 def test_with_tuned_thresholds_the_curve_only_has_measures_of_the_scores() -> None:
     training, test = texts(40, 0), texts(20, 1)
-    shared = PrecomputedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), training, test)
+    shared = PrecomputedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), TrainingSet(training), test)
     learner = LEARNER_PARAMETERS.validate_python({"algorithm": "mp_boost", "rounds": 3})
     tuned = DECISION_PARAMETERS.validate_python({"kind": "tuned_threshold"})
     names: set[str] = set()
@@ -159,7 +173,8 @@ def test_with_tuned_thresholds_the_curve_only_has_measures_of_the_scores() -> No
 
     coverings = {"one": {"kind": "zero_one"}}
     measures = (*MEASURES, "covering_error.one", "covering_loss.one")
-    run_trial(shared, learner, tuned, training, test, measures=measures, coverings=coverings, monitor=monitor)
+    measured = Measured(measures, coverings)
+    run(shared, learner, tuned, training, test, measured=measured, monitor=monitor)
     assert names == {
         f"{part}.{name}" for part in ("train", "test") for name in ("one_error", "covering_loss.one")
     }
@@ -167,10 +182,12 @@ def test_with_tuned_thresholds_the_curve_only_has_measures_of_the_scores() -> No
 
 def test_coverings_are_measures_of_every_learner() -> None:
     training, test = texts(40, 0), texts(20, 1)
-    shared = PrecomputedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), training, test)
+    shared = PrecomputedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), TrainingSet(training), test)
     learner = LEARNER_PARAMETERS.validate_python({"algorithm": "svm"})
     coverings = {"one": {"kind": "zero_one"}, "each": {"kind": "hamming"}}
-    measures = run_trial(shared, learner, None, training, test, coverings=coverings).test.measures
+    measures = run(
+        shared, learner, None, training, test, measured=Measured(coverings=coverings)
+    ).test.measures
     assert measures["covering_error.one"] == measures["subset_zero_one"]
     assert measures["covering_error.each"] == pytest.approx(3 * measures["hamming_loss"])
     assert measures["covering_loss.one"] >= np.log(2) * measures["covering_error.one"]
@@ -178,15 +195,17 @@ def test_coverings_are_measures_of_every_learner() -> None:
 
 def test_unsuitable_data_is_rejected() -> None:
     part = numbers([[1.0, -2.0], [0.0, 1.0]], [("a",), ("b",)])
-    shared = PrecomputedFeatures.fit(FEATURES_PARAMETERS.validate_python({"kind": "numeric"}), part, part)
+    shared = PrecomputedFeatures.fit(
+        FEATURES_PARAMETERS.validate_python({"kind": "numeric"}), TrainingSet(part), part
+    )
     learner = LEARNER_PARAMETERS.validate_python({"algorithm": "naive_bayes"})
     with pytest.raises(UnsuitableDataError, match="negative"):
-        run_trial(shared, learner, None, part, part)
+        run(shared, learner, None, part, part)
 
 
 def test_a_monitor_can_end_a_trial() -> None:
     part = texts(30, 0)
-    shared = PrecomputedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), part, part)
+    shared = PrecomputedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), TrainingSet(part), part)
     learner = LEARNER_PARAMETERS.validate_python({"algorithm": "mp_boost", "rounds": 30})
 
     def monitor(step: TrialStep, /) -> None:
@@ -194,7 +213,7 @@ def test_a_monitor_can_end_a_trial() -> None:
             raise StopTraining
 
     with pytest.raises(StopTraining):
-        run_trial(shared, learner, None, part, part, monitor=monitor)
+        run(shared, learner, None, part, part, monitor=monitor)
 
 
 @pytest.mark.parametrize(
@@ -209,41 +228,38 @@ def test_a_resumed_trial_gives_an_identical_model_and_curve(
     learner: Any, decision: Any, phase: str, stop: int
 ) -> None:
     training, test = texts(60, 0), texts(30, 1)
-    shared = PrecomputedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), training, test)
+    shared = PrecomputedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), TrainingSet(training), test)
     left: dict[str, State] = {}
 
-    def run(
-        curve: dict[int, dict[str, float]], at: int | None, resume: State | None, spent: float
+    def attempt(
+        curve: dict[int, dict[str, float]], at: int | None = None, resume: State | None = None
     ) -> TrialResult:
         def monitor(step: TrialStep, /) -> None:
-            assert step.fit_seconds >= spent
             if step.curve:
                 curve[step.progress.completed] = step.curve
             if at is not None and step.progress.phase == phase and step.progress.completed >= at:
                 left["state"] = step.progress.snapshot()
                 raise StopTraining
 
-        return run_trial(
+        return run(
             shared,
             LEARNER_PARAMETERS.validate_python(learner),
             DECISION_PARAMETERS.validate_python(decision),
             training,
             test,
-            measures=["one_error"],
+            measured=Measured(["one_error"]),
             monitor=monitor,
             resume=resume,
-            earlier_fit_seconds=spent,
         )
 
     whole: dict[int, dict[str, float]] = {}
     broken: dict[int, dict[str, float]] = {}
-    expected = run(whole, None, None, 0.0)
+    expected = attempt(whole)
     with pytest.raises(StopTraining):
-        run(broken, stop, None, 0.0)
-    resumed = run(broken, None, left["state"], 100.0)
+        attempt(broken, stop)
+    resumed = attempt(broken, resume=left["state"])
     assert broken == whole
     assert resumed.curve_unit == expected.curve_unit is not None
-    assert resumed.fit_seconds > 100.0
     assert resumed.test.measures == expected.test.measures
     assert np.array_equal(resumed.pipeline.scores(test), expected.pipeline.scores(test))
     assert np.array_equal(resumed.pipeline.thresholds_, expected.pipeline.thresholds_)
@@ -251,7 +267,7 @@ def test_a_resumed_trial_gives_an_identical_model_and_curve(
 
 def test_a_matrix_of_other_features_is_rejected() -> None:
     training, test = texts(30, 0), texts(20, 1)
-    shared = PrecomputedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), training, test)
+    shared = PrecomputedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), TrainingSet(training), test)
     learner = LEARNER_PARAMETERS.validate_python({"algorithm": "svm"})
     with pytest.raises(ValueError, match="does not have the shape"):
-        run_trial(shared, learner, None, test, training)
+        run(shared, learner, None, test, training)
