@@ -5,6 +5,7 @@ in ``models.catalog``.
 """
 
 from models.base.learner import Learner, LearnerParameters
+from models.base.steps import Training
 from models.base.training import Context, Monitor, Step, TrainingSummary, ValidationSet
 from models.serialization.state import State
 
@@ -15,6 +16,7 @@ __all__ = [
     "Monitor",
     "State",
     "Step",
+    "Training",
     "TrainingSummary",
     "ValidationSet",
 ]

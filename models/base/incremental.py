@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse import csr_array
+from typing_extensions import override
 
 from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix, read_only
-from models.base import Context, Learner, Monitor, State, Step, TrainingSummary
+from models.base import Context, Learner, State, Training, TrainingSummary
 from models.base.column_names import check_column_names, set_column_names
 from models.base.learning_curve import MEASURES, RunningMeans
 from models.base.training import abbreviated
@@ -200,43 +200,10 @@ class IncrementalLearner(Learner):
         copied.single_label_, copied.classes_ = self.single_label_, self.classes_
         return copied
 
-    def _fit(
-        self,
-        X: Matrix,
-        Y: Labels,
-        parameters: Any,
-        context: Context,
-        monitor: Monitor,
-        resume: State | None,
-    ) -> None:
-        g = X.shape[0]
+    def _training(self, X: Matrix, Y: Labels, parameters: Any, context: Context) -> Training:
         self._check_features(X)
         self._reset(X.shape[1], _names(context, Y.shape[1]), Y.shape[1], parameters)
-        if resume is not None:
-            self.set_state(resume)
-            self._copy_shared_arrays()
-        passes = self._passes(parameters)
-        for epoch in range(self.n_presented_ // g, passes):
-            done = self.n_presented_ - epoch * g
-            # The number of examples before the pass seeds its order, so that a resumed pass has the same
-            # order.
-            order = self._order(g, parameters, presented=epoch * g)
-            if epoch and not done:
-                self._pass_means = RunningMeans()
-            means = self._first_pass_means if epoch == 0 else self._pass_means
-            for _ in self._chunks(X, Y, context.unknown, context.weights, order, done, means, parameters):
-                snapshot = partial(_copied_state, self)
-                monitor(
-                    Step(
-                        self.n_presented_,
-                        g * passes,
-                        "examples",
-                        means.measures,
-                        snapshot,
-                        self._scores_so_far(),
-                    )
-                )
-        self._summarize()
+        return Passes(self, X, Y, parameters, context)
 
     def _scores_so_far(self) -> Callable[[Matrix], Floats] | None:
         """Return a function that scores examples with the current model; None if that is not possible."""
@@ -268,6 +235,12 @@ class IncrementalLearner(Learner):
                 tests[rows] = scores
             done = chunk.stop
             yield
+
+    def _means_of_pass(self, epoch: int, done: int) -> RunningMeans:
+        """Return the means of a pass of which some examples are done; a new pass begins with new ones."""
+        if epoch and not done:
+            self._pass_means = RunningMeans()
+        return self._pass_means if epoch else self._first_pass_means
 
     def _order(self, g: int, parameters: Any, *, presented: int | None = None) -> Ints | None:
         """Return the order of the examples in a pass; None for the order of the data set."""
@@ -514,11 +487,57 @@ class IncrementalLearner(Learner):
         """Add warnings and facts to ``summary_`` at the end of a training."""
 
 
-def _copied_state(learner: IncrementalLearner) -> State:
-    shared = learner._arrays_shared  # noqa: SLF001 - copies are not shared
-    state = {name: array.copy() for name, array in learner.get_state().items()}
-    learner._arrays_shared = shared  # noqa: SLF001
-    return state
+class Passes(Training):
+    """The passes of a training over its examples, chunk by chunk. The learner itself is its state."""
+
+    unit: ClassVar[str] = "examples"
+
+    def __init__(
+        self, learner: IncrementalLearner, X: Matrix, Y: Labels, parameters: Any, context: Context
+    ) -> None:
+        super().__init__(X.shape[0] * learner._passes(parameters))  # noqa: SLF001 - a part of the learner
+        self._learner = learner
+        self._examples = X, Y, context.unknown, context.weights
+        self._parameters = parameters
+        self._chunks = self._remaining_chunks()
+
+    @override
+    def advance(self) -> Mapping[str, float] | None:
+        means = next(self._chunks, None)
+        self.completed = self._learner.n_presented_
+        return None if means is None else means.measures
+
+    def _remaining_chunks(self) -> Iterator[RunningMeans]:
+        learner, g = self._learner, self._examples[0].shape[0]
+        for epoch in range(learner.n_presented_ // g, self.total // g):
+            done = learner.n_presented_ - epoch * g
+            # The number of examples before the pass seeds its order, so that a resumed pass has the same
+            # order.
+            order = learner._order(g, self._parameters, presented=epoch * g)  # noqa: SLF001
+            means = learner._means_of_pass(epoch, done)  # noqa: SLF001
+            for _ in learner._chunks(*self._examples, order, done, means, self._parameters):  # noqa: SLF001
+                yield means
+
+    @override
+    def arrays(self) -> State:
+        learner = self._learner
+        shared = learner._arrays_shared  # noqa: SLF001 - copies are not shared
+        state = {name: array.copy() for name, array in learner.get_state().items()}
+        learner._arrays_shared = shared  # noqa: SLF001
+        return state
+
+    @override
+    def restore(self, arrays: State) -> None:
+        self._learner.set_state(arrays)
+        self._learner._copy_shared_arrays()  # noqa: SLF001
+
+    @override
+    def scores(self) -> Callable[[Matrix], Floats] | None:
+        return self._learner._scores_so_far()  # noqa: SLF001
+
+    @override
+    def finish(self) -> None:
+        self._learner._summarize()  # noqa: SLF001
 
 
 def _with_columns(labels: Labels, columns: Ints, k: int) -> Labels:

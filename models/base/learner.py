@@ -24,6 +24,7 @@ from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix, Vector
 from models.base.classes import pack_classes, unpack_classes
 from models.base.column_names import check_column_names, set_column_names
 from models.base.pivots import Pivots
+from models.base.steps import Training, run
 from models.base.training import Context, Monitor, Step, TrainingSummary
 from models.base.validation import (
     as_feature_matrix,
@@ -72,9 +73,9 @@ class LearnerParameters(BaseModel):
 class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Base class of all learners.
 
-    Subclasses define ``parameters``, ``algorithm``, ``_fit``, ``_scores``, ``_get_state`` and ``_set_state``.
-    Their constructor takes the parameters with their defaults, plus ``random_state`` if the algorithm is
-    randomized. They may override ``explain``.
+    Subclasses define ``parameters``, ``algorithm``, ``_training``, ``_scores``, ``_get_state`` and
+    ``_set_state``. Their constructor takes the parameters with their defaults, plus ``random_state`` if the
+    algorithm is randomized. They may override ``explain``.
 
     Attributes:
         n_features_in_: number r of features seen in ``fit``.
@@ -167,7 +168,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         context = self._check_unknown(context or Context(), labels, parameters)
         context = self._check_weights(context, labels.shape[0], parameters)
         check_magnitude(matrix, context.features)
-        self._fit(matrix, labels, parameters, context, monitor or _no_monitor, resume)
+        run(self._training(matrix, labels, parameters, context), monitor or _no_monitor, resume)
         return self
 
     def _check_unknown(self, context: Context, Y: Labels, parameters: LearnerParameters) -> Context:
@@ -321,15 +322,15 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         raise ParameterError(f"{self.algorithm} has no pivots")
 
     @abstractmethod
-    def _fit(
-        self,
-        X: Matrix,
-        Y: Labels,
-        parameters: Any,
-        context: Context,
-        monitor: Monitor,
-        resume: State | None,
-    ) -> None: ...
+    def _training(self, X: Matrix, Y: Labels, parameters: Any, context: Context) -> Training:
+        """Begin a training.
+
+        Args:
+            X: (g, r) features.
+            Y: (g, k) relevant labels.
+            parameters: the validated parameters.
+            context: what else is known.
+        """
 
     @abstractmethod
     def _scores(self, X: Matrix) -> Floats: ...

@@ -15,7 +15,7 @@ from pydantic import Field
 from scipy.sparse import csr_array
 
 from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix, Vector, read_only, with_data
-from models.base import Context, LearnerParameters, Monitor, State
+from models.base import Context, LearnerParameters, State
 from models.base.incremental import IncrementalLearner
 from models.base.memory import check_weights_size
 from models.base.products import product
@@ -134,18 +134,6 @@ class NaiveBayes(WeightedLearner, IncrementalLearner):
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         return tags
-
-    def _fit(
-        self,
-        X: Matrix,
-        Y: Labels,
-        parameters: Any,
-        context: Context,
-        monitor: Monitor,
-        resume: State | None,
-    ) -> None:
-        super()._fit(X, Y, parameters, context, monitor, resume)
-        self._weights_and_bias()
 
     def _check_features(self, X: Matrix, /) -> None:
         _check_nonnegative(X)

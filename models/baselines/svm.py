@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from itertools import groupby, islice
 from typing import ClassVar, Literal, Self
 
@@ -15,9 +15,10 @@ from pydantic import Field
 from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
+from typing_extensions import override
 
 from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix, Vector, read_only
-from models.base import Context, LearnerParameters, Monitor, State, Step
+from models.base import Context, LearnerParameters, State, Training
 from models.base.products import product
 from models.base.training import abbreviated
 from models.base.weighted import WeightedLearner
@@ -152,69 +153,10 @@ class SVM(WeightedLearner):
         self.prune = prune
         self.random_state = random_state
 
-    def _fit(
-        self,
-        X: Matrix,
-        Y: Labels,
-        parameters: LinearSVMParameters,
-        context: Context,
-        monitor: Monitor,
-        resume: State | None,
-    ) -> None:
-        self._fit_svms(X, Y, parameters, lambda _: None, context, monitor, resume)
-
-    def _fit_svms(
-        self,
-        X: Matrix,
-        Y: Labels,
-        parameters: LinearSVMParameters,
-        rows_of: Callable[[int], Ints | None],
-        context: Context,
-        monitor: Monitor,
-        resume: State | None,
-    ) -> None:
-        """Train an SVM for each label j, on the examples ``rows_of(j)`` (None: all examples)."""
-        k, compression = Y.shape[1], Compression(parameters.precision, parameters.prune)
-        start, converged = 0, np.ones(k, dtype=np.bool_)
-        columns, intercept = CoefficientColumns(X.shape[1], k, compression), np.zeros(k)
-        if resume is not None:
-            start, converged = int(resume["completed"]), resume["converged"].copy()
-            intercept = resume["intercept"].copy()
-            columns.restore(resume, start)
-        problems = BinaryProblems(_with_int32_indices(X), Y, rows_of, context)
-
-        def fit(j: int) -> LinearSVM:
-            examples, positive, weights = problems.of_label(j)
-            return fit_linear_svm(
-                examples,
-                positive,
-                parameters.C,
-                self.random_state,
-                class_weight=parameters.class_weight,
-                weights=weights,
-            )
-
-        def snapshot(completed: int) -> State:
-            state = {**columns.snapshot(), "intercept": intercept.copy(), "converged": converged.copy()}
-            return {**state, "completed": np.array(completed)}
-
-        def is_parallel(j: int) -> bool:
-            return problems.n_examples(j) >= X.shape[1]
-
-        # The filters of warnings belong to the process, so threads must not change them one by one.
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            for j, svm in in_order(fit, range(start, k), is_parallel, context.n_jobs):
-                columns.append(j, svm.weights)
-                intercept[j], converged[j] = svm.intercept, svm.converged
-                monitor(Step(j + 1, k, "labels", {}, partial(snapshot, j + 1)))
-        self.coef_, self.intercept_ = columns.finish(), intercept
-        if not converged.all():
-            names = context.labels or [str(j) for j in range(k)]
-            listed = abbreviated([names[j] for j in np.flatnonzero(~converged).tolist()])
-            self.summary_.warnings.append(
-                f"liblinear did not reach its tolerance for {listed}; try a smaller C"
-            )
+    def _training(
+        self, X: Matrix, Y: Labels, parameters: LinearSVMParameters, context: Context
+    ) -> LabelByLabel:
+        return LabelByLabel(self, X, Y, parameters, context, lambda _: None)
 
     def score_one(self, x: Vector) -> Floats:
         """Return the scores of one example; see the base class."""
@@ -239,6 +181,102 @@ class SVM(WeightedLearner):
         self.coef_ = read_coefficients(state, len(self.intercept_), compression)
         self.n_features_in_, self.n_labels_ = self.coef_.shape
         return self
+
+
+class LabelByLabel(Training):
+    """Trains one SVM after the other.
+
+    Args:
+        learner: receives the weights.
+        X: (g, r) features.
+        Y: (g, k) relevant labels.
+        parameters: the validated parameters.
+        context: contains the unknown labels, the weights and the number of threads.
+        rows_of: returns the rows of the examples of a label; None: all.
+    """
+
+    unit: ClassVar[str] = "labels"
+
+    def __init__(
+        self,
+        learner: SVM,
+        X: Matrix,
+        Y: Labels,
+        parameters: LinearSVMParameters,
+        context: Context,
+        rows_of: Callable[[int], Ints | None],
+    ) -> None:
+        k = Y.shape[1]
+        super().__init__(k)
+        self._learner = learner
+        self._parameters = parameters
+        self._context = context
+        self._n_features = X.shape[1]
+        self._problems = BinaryProblems(_with_int32_indices(X), Y, rows_of, context)
+        self._columns = CoefficientColumns(X.shape[1], k, Compression(parameters.precision, parameters.prune))
+        self._intercept = np.zeros(k)
+        self._converged = np.ones(k, dtype=np.bool_)
+        self._fitted = self._fit_remaining()
+
+    @override
+    def running(self) -> AbstractContextManager[object]:
+        # The filters of warnings belong to the process, so threads must not change them one by one.
+        return _without_convergence_warnings()
+
+    @override
+    def advance(self) -> Mapping[str, float]:
+        j, svm = next(self._fitted)
+        self._columns.append(j, svm.weights)
+        self._intercept[j], self._converged[j] = svm.intercept, svm.converged
+        self.completed = j + 1
+        return {}
+
+    def _fit_remaining(self) -> Iterator[tuple[int, LinearSVM]]:
+        yield from in_order(
+            self._fit,
+            range(self.completed, self.total),
+            lambda j: self._problems.n_examples(j) >= self._n_features,
+            self._context.n_jobs,
+        )
+
+    def _fit(self, j: int) -> LinearSVM:
+        examples, positive, weights = self._problems.of_label(j)
+        return fit_linear_svm(
+            examples,
+            positive,
+            self._parameters.C,
+            self._learner.random_state,
+            class_weight=self._parameters.class_weight,
+            weights=weights,
+        )
+
+    @override
+    def arrays(self) -> State:
+        state = {"intercept": self._intercept.copy(), "converged": self._converged.copy()}
+        return {**self._columns.snapshot(), **state}
+
+    @override
+    def restore(self, arrays: State) -> None:
+        self._columns.restore(arrays, self.completed)
+        self._intercept[:], self._converged[:] = arrays["intercept"], arrays["converged"]
+
+    @override
+    def finish(self) -> None:
+        learner = self._learner
+        learner.coef_, learner.intercept_ = self._columns.finish(), self._intercept
+        if not self._converged.all():
+            names = self._context.labels or [str(j) for j in range(self.total)]
+            listed = abbreviated([names[j] for j in np.flatnonzero(~self._converged).tolist()])
+            learner.summary_.warnings.append(
+                f"liblinear did not reach its tolerance for {listed}; try a smaller C"
+            )
+
+
+@contextmanager
+def _without_convergence_warnings() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
 
 
 class BinaryProblems:

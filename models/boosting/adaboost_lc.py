@@ -5,14 +5,15 @@ Amit, Dekel & Singer, "A boosting algorithm for label covering in multilabel pro
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, Vector
-from models.base import Context, Learner, LearnerParameters, Monitor, State, Step
+from models.base import Context, Learner, LearnerParameters, State, Training
 from models.base.products import product
 from models.boosting.templates import InfiniteWeightError, Template, TemplateParameter, Templates
 from models.boosting.weight_sums import CoveringTrainingSet
@@ -106,62 +107,10 @@ class AdaBoostLC(Learner):
         parameters: AdaBoostLCParameters = super().validated_parameters()
         return parameters
 
-    def _fit(
-        self,
-        X: Matrix,
-        Y: Labels,
-        parameters: AdaBoostLCParameters,
-        context: Context,
-        monitor: Monitor,
-        resume: State | None,
-    ) -> None:
-        labels = _names(context.labels, Y.shape[1])
-        features = _names(context.features, X.shape[1])
-        parallel = parameters.template == "parallel"
-        training_set = CoveringTrainingSet(X, Y, parameters.covering.compile(labels), merge_equal=parallel)
-        columns = training_set.columns
-        templates = Templates.of(parameters.template, X, features, columns, training_set.scale)
-        weights = np.zeros((len(columns.first_feature), Y.shape[1]))
-        completed = 0
-        if resume is not None:
-            weights[...] = resume["coef"][columns.first_feature]
-            completed = int(resume["completed"][0])
-
-        def snapshot() -> State:
-            return {
-                "coef": columns.expand(weights),
-                "completed": np.array([completed], dtype=np.int64),
-            }
-
-        def scores(X: Matrix) -> Floats:
-            return np.asarray(X @ columns.expand(weights))
-
-        sums = training_set.sums(weights)
-        try:
-            while completed < parameters.rounds:
-                try:
-                    changed = templates.update(weights, sums, parameters.smoothing)
-                except InfiniteWeightError as error:
-                    feature = features[columns.first_feature[error.column]]
-                    raise _infinite_weight(feature, labels[error.label]) from None
-                if not changed:
-                    self.summary_.warnings.append(
-                        f"training stopped after {completed} of {parameters.rounds} rounds: "
-                        "another round would change no weight"
-                    )
-                    break
-                sums = training_set.sums(weights)
-                completed += 1
-                measures = {"covering_loss": sums.loss, "covering_error": sums.error}
-                monitor(Step(completed, parameters.rounds, "rounds", measures, snapshot, scores))
-        finally:
-            self.coef_ = columns.expand(weights)
-            self.summary_.facts.update(
-                rounds=completed,
-                covering_loss=sums.loss,
-                covering_error=sums.error,
-                distinct_features=int(self.coef_.any(axis=1).sum()),
-            )
+    def _training(
+        self, X: Matrix, Y: Labels, parameters: AdaBoostLCParameters, context: Context
+    ) -> CoveringRounds:
+        return CoveringRounds(self, X, Y, parameters, context)
 
     def score_one(self, x: Vector) -> Floats:
         """Return the scores of one example; see the base class."""
@@ -185,6 +134,69 @@ class AdaBoostLC(Learner):
         self.coef_ = read_array(state, "coef", "float64", (None, None))
         self.n_features_in_, self.n_labels_ = self.coef_.shape
         return self
+
+
+class CoveringRounds(Training):
+    """The rounds of figure 2."""
+
+    unit: ClassVar[str] = "rounds"
+
+    def __init__(
+        self, learner: AdaBoostLC, X: Matrix, Y: Labels, parameters: AdaBoostLCParameters, context: Context
+    ) -> None:
+        super().__init__(parameters.rounds)
+        self._learner = learner
+        self._smoothing = parameters.smoothing
+        self._labels = _names(context.labels, Y.shape[1])
+        self._features = _names(context.features, X.shape[1])
+        parallel = parameters.template == "parallel"
+        covering = parameters.covering.compile(self._labels)
+        self._set = CoveringTrainingSet(X, Y, covering, merge_equal=parallel)
+        columns = self._columns = self._set.columns
+        self._templates = Templates.of(parameters.template, X, self._features, columns, self._set.scale)
+        self._weights = np.zeros((len(columns.first_feature), Y.shape[1]))
+        self._sums = self._set.sums(self._weights)
+
+    @override
+    def advance(self) -> Mapping[str, float] | None:
+        try:
+            changed = self._templates.update(self._weights, self._sums, self._smoothing)
+        except InfiniteWeightError as error:
+            feature = self._features[self._columns.first_feature[error.column]]
+            raise _infinite_weight(feature, self._labels[error.label]) from None
+        if not changed:
+            self._learner.summary_.warnings.append(
+                f"training stopped after {self.completed} of {self.total} rounds: "
+                "another round would change no weight"
+            )
+            return None
+        self._sums = self._set.sums(self._weights)
+        self.completed += 1
+        return {"covering_loss": self._sums.loss, "covering_error": self._sums.error}
+
+    @override
+    def arrays(self) -> State:
+        return {"coef": self._columns.expand(self._weights)}
+
+    @override
+    def restore(self, arrays: State) -> None:
+        self._weights[...] = arrays["coef"][self._columns.first_feature]
+        self._sums = self._set.sums(self._weights)
+
+    @override
+    def scores(self) -> Callable[[Matrix], Floats]:
+        return lambda X: np.asarray(X @ self._columns.expand(self._weights))
+
+    @override
+    def finish(self) -> None:
+        learner = self._learner
+        learner.coef_ = self._columns.expand(self._weights)
+        learner.summary_.facts.update(
+            rounds=self.completed,
+            covering_loss=self._sums.loss,
+            covering_error=self._sums.error,
+            distinct_features=int(learner.coef_.any(axis=1).sum()),
+        )
 
 
 def _infinite_weight(feature: str, label: str) -> ParameterError:

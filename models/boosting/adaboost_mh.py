@@ -59,7 +59,7 @@ class AdaBoostMH(Booster):
 
     algorithm = "adaboost_mh"
     parameters = AdaBoostMHParameters
-    _pivot_per_label = False
+    pivot_per_label = False
 
     def _rounds(
         self,

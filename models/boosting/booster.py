@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
+from typing_extensions import override
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, Vector
-from models.base import Context, LearnerParameters, Monitor, State, Step, ValidationSet
+from models.base import Context, LearnerParameters, State, Training, ValidationSet
 from models.base.pivots import Pivots
 from models.base.weighted import WeightedLearner
 from models.boosting.early_stopping import EarlyStoppingMonitor, draw_held_out
@@ -46,10 +46,6 @@ class Rounds(Protocol):
 class Booster(WeightedLearner):
     """Base class of AdaBoost.MH and MP-Boost.
 
-    The pivots of the rounds so far determine the weights, and the weights determine the next pivot. So a
-    snapshot contains these pivots only. A resumed training repeats the rounds without searching for pivots,
-    and gets the same bits.
-
     The initial distribution D gives each example its share of the weights of all examples, so that an example
     of weight 2 is learned like two equal examples. The bound is then that of the weighted Hamming loss.
 
@@ -61,7 +57,8 @@ class Booster(WeightedLearner):
     parameters: ClassVar[type[LearnerParameters]] = BoostingParameters
     hypothesis_: Hypothesis
     pivot_history_: PivotHistory
-    _pivot_per_label: bool
+    pivot_per_label: ClassVar[bool]
+    """Whether each label has pivots of its own."""
 
     def __init__(
         self,
@@ -121,81 +118,8 @@ class Booster(WeightedLearner):
     def _scores(self, X: Matrix) -> Floats:
         return self.hypothesis_.scores(X)
 
-    def _fit(
-        self,
-        X: Matrix,
-        Y: Labels,
-        parameters: Any,
-        context: Context,
-        monitor: Monitor,
-        resume: State | None,
-    ) -> None:
-        p: BoostingParameters = parameters
-        by_presence = p.tests_presence(numeric_features=context.numeric_features)
-        p.check_documents(numeric_features=context.numeric_features)
-        stopping, weights = None, context.weights
-        if p.early_stopping is not None:
-            validation = context.validation
-            if validation is None:
-                held_out = draw_held_out(
-                    Y, p.early_stopping.validation_fraction, self.random_state, context.groups
-                )
-                validation = ValidationSet(X[held_out], Y[held_out])
-                X, Y = X[~held_out], Y[~held_out]
-                weights = None if weights is None else weights[~held_out]
-            stopping = EarlyStoppingMonitor(
-                validation,
-                p.early_stopping,
-                by_presence=by_presence,
-                per_label=self._pivot_per_label,
-            )
-        total = Y.shape[0] if weights is None else float(weights.sum())
-        smoothing = p.smoothing or 1 / (total * Y.shape[1])
-        shares = None if weights is None else weights / total
-        stumps = presence_stumps(X) if by_presence else threshold_stumps(X, p.bins)
-        rounds = self._rounds(stumps, Y, shares, p.variant, smoothing, context)
-        hypotheses: list[WeakHypothesis] = []
-        history: list[Ints] = list(resume["pivots"]) if resume is not None else []
-        replayed = len(history)
-        stopped_early: list[int] = []
-        log_Z = np.zeros(self.n_labels_ if self._pivot_per_label else 1)
-        for number in range(1, p.rounds + 1):
-            pivots = history[number - 1] if number <= replayed else rounds.choose_pivots()
-            if pivots is None:
-                break
-            hypothesis, Z = rounds.boost(pivots)
-            hypotheses.append(hypothesis)
-            log_Z[hypothesis.labels if self._pivot_per_label else [0]] += np.log(Z)
-            measures = {"loss_bound": float(np.exp(log_Z).mean())}
-            exhausted = np.zeros(0, dtype=np.int64)
-            if stopping is not None and p.early_stopping is not None:
-                measures[f"held_out_{p.early_stopping.metric}"], exhausted = stopping.update(hypothesis)
-            if number > replayed:
-                history.append(pivots)
-                snapshot = partial(_snapshot, tuple(history))
-                scores = partial(self._scores_so_far, hypotheses, by_presence)
-                monitor(Step(number, p.rounds, "rounds", measures, snapshot, scores))
-            if len(exhausted):
-                stopped_early.extend(exhausted.tolist())
-                if not self._pivot_per_label:
-                    break
-                rounds.stop(exhausted)
-        if stopping is not None:
-            hypotheses = stopping.truncate(hypotheses)
-        self.hypothesis_ = Hypothesis.compressed(
-            (X.shape[1], Y.shape[1]), hypotheses, by_presence=by_presence
-        )
-        self.pivot_history_ = PivotHistory.of(hypotheses)
-        self.summary_.facts["rounds"] = len(history)
-        self._note_pivots(hypotheses, context.features)
-        taken = np.zeros(len(log_Z), dtype=np.int64)
-        for pivots in history:
-            taken += pivots >= 0
-        self._warn_about_stops(p.rounds, taken, stopped_early, context.labels)
-
-    def _scores_so_far(self, hypotheses: list[WeakHypothesis], by_presence: bool, X: Matrix) -> Floats:
-        shape = (self.n_features_in_, self.n_labels_)
-        return Hypothesis.compressed(shape, hypotheses, by_presence=by_presence).scores(X)
+    def _training(self, X: Matrix, Y: Labels, parameters: Any, context: Context) -> BoostingRounds:
+        return BoostingRounds(self, X, Y, parameters, context)
 
     @abstractmethod
     def _rounds(
@@ -227,22 +151,109 @@ class Booster(WeightedLearner):
             features: names of the features.
         """
 
-    def _warn_about_stops(
-        self, rounds: int, taken: Ints, stopped_early: list[int], names: Sequence[str] | None
-    ) -> None:
-        """Add warnings about searches for pivots that ended before the last round.
 
-        Args:
-            rounds: the parameter.
-            taken: (searches,) rounds of each search.
-            stopped_early: labels that ended by early stopping.
-            names: names of the labels.
-        """
-        ended = np.flatnonzero(taken < rounds)
+class BoostingRounds(Training):
+    """The rounds of a training.
+
+    The pivots of the rounds so far determine the weights, and the weights determine the next pivot. So they
+    are all that a training continues from: it repeats the rounds without searching for pivots, and gets the
+    same bits.
+    """
+
+    unit: ClassVar[str] = "rounds"
+
+    def __init__(
+        self, learner: Booster, X: Matrix, Y: Labels, parameters: BoostingParameters, context: Context
+    ) -> None:
+        super().__init__(parameters.rounds)
+        self._learner = learner
+        self._context = context
+        self._by_presence = parameters.tests_presence(numeric_features=context.numeric_features)
+        parameters.check_documents(numeric_features=context.numeric_features)
+        weights = context.weights
+        self._stopping: EarlyStoppingMonitor | None = None
+        if (early := parameters.early_stopping) is not None:
+            validation = context.validation
+            if validation is None:
+                held_out = draw_held_out(Y, early.validation_fraction, learner.random_state, context.groups)
+                validation = ValidationSet(X[held_out], Y[held_out])
+                X, Y = X[~held_out], Y[~held_out]
+                weights = None if weights is None else weights[~held_out]
+            self._stopping = EarlyStoppingMonitor(
+                validation, early, by_presence=self._by_presence, per_label=learner.pivot_per_label
+            )
+        self._shape = X.shape[1], Y.shape[1]
+        total = Y.shape[0] if weights is None else float(weights.sum())
+        smoothing = parameters.smoothing or 1 / (total * Y.shape[1])
+        shares = None if weights is None else weights / total
+        stumps = presence_stumps(X) if self._by_presence else threshold_stumps(X, parameters.bins)
+        self._rounds = learner._rounds(  # noqa: SLF001 - a part of the learner
+            stumps, Y, shares, parameters.variant, smoothing, context
+        )
+        self._hypotheses: list[WeakHypothesis] = []
+        self._pivots: list[Ints] = []
+        self._log_Z = np.zeros(Y.shape[1] if learner.pivot_per_label else 1)
+        self._exhausted: list[int] = []
+
+    @override
+    def advance(self) -> Mapping[str, float] | None:
+        if self._exhausted and not self._learner.pivot_per_label:
+            return None
+        pivots = self._rounds.choose_pivots()
+        return None if pivots is None else self._boost(pivots)
+
+    def _boost(self, pivots: Ints) -> dict[str, float]:
+        """Take a round with these pivots, and return its measures."""
+        hypothesis, Z = self._rounds.boost(pivots)
+        self._pivots.append(pivots)
+        self._hypotheses.append(hypothesis)
+        self.completed = len(self._pivots)
+        self._log_Z[hypothesis.labels if self._learner.pivot_per_label else [0]] += np.log(Z)
+        measures = {"loss_bound": float(np.exp(self._log_Z).mean())}
+        if self._stopping is not None:
+            metric, exhausted = self._stopping.update(hypothesis)
+            measures[f"held_out_{self._stopping.metric}"] = metric
+            self._exhausted += exhausted.tolist()
+            if len(exhausted) and self._learner.pivot_per_label:
+                self._rounds.stop(exhausted)
+        return measures
+
+    @override
+    def arrays(self) -> State:
+        return {"pivots": np.array(self._pivots)}
+
+    @override
+    def restore(self, arrays: State) -> None:
+        for pivots in arrays["pivots"]:
+            self._boost(pivots)
+
+    @override
+    def scores(self) -> Callable[[Matrix], Floats]:
+        return lambda X: self._compressed(self._hypotheses).scores(X)
+
+    def _compressed(self, hypotheses: list[WeakHypothesis]) -> Hypothesis:
+        return Hypothesis.compressed(self._shape, hypotheses, by_presence=self._by_presence)
+
+    @override
+    def finish(self) -> None:
+        learner, context, hypotheses = self._learner, self._context, self._hypotheses
+        if self._stopping is not None:
+            hypotheses = self._stopping.truncate(hypotheses)
+        learner.hypothesis_ = self._compressed(hypotheses)
+        learner.pivot_history_ = PivotHistory.of(hypotheses)
+        learner.summary_.facts["rounds"] = len(self._pivots)
+        learner._note_pivots(hypotheses, context.features)  # noqa: SLF001 - a part of the learner
+        taken = np.zeros(len(self._log_Z), dtype=np.int64)
+        for pivots in self._pivots:
+            taken += pivots >= 0
+        self._warn_about_stops(taken)
+
+    def _warn_about_stops(self, taken: Ints) -> None:
+        """Add warnings about searches for pivots that ended early, after (searches,) rounds each."""
+        names, per_label = self._context.labels, self._learner.pivot_per_label
+        ended = np.flatnonzero(taken < self.total)
         by_early_stopping = (
-            np.isin(ended, stopped_early)
-            if self._pivot_per_label
-            else np.full(len(ended), bool(stopped_early))
+            np.isin(ended, self._exhausted) if per_label else np.full(len(ended), bool(self._exhausted))
         )
         for searches, reason in (
             (ended[by_early_stopping], "the metric on the held-out examples stopped improving"),
@@ -250,18 +261,13 @@ class Booster(WeightedLearner):
         ):
             if not len(searches):
                 continue
-            if not self._pivot_per_label:
-                self.summary_.warnings.append(
-                    f"training stopped after {taken[0]} of {rounds} rounds: {reason}"
-                )
+            warnings = self._learner.summary_.warnings
+            if not per_label:
+                warnings.append(f"training stopped after {taken[0]} of {self.total} rounds: {reason}")
                 continue
             named = [str(label) if names is None else names[label] for label in searches.tolist()]
             shown = ", ".join(named[:_MAX_NAMED]) + (", …" if len(named) > _MAX_NAMED else "")
-            self.summary_.warnings.append(
+            warnings.append(
                 f"{len(named)} labels stopped after {taken[searches].min()} to {taken[searches].max()} of "
-                f"{rounds} rounds: {reason} ({shown})"
+                f"{self.total} rounds: {reason} ({shown})"
             )
-
-
-def _snapshot(history: tuple[Ints, ...]) -> State:
-    return {"pivots": np.array(history)}

@@ -39,6 +39,7 @@ class EarlyStoppingMonitor:
     """The scores of the held-out examples, and the round in which they were best.
 
     Attributes:
+        metric: the name of the metric.
         best_rounds: (k,) number of rounds to keep of each label; the same for all labels if they are measured
             together.
     """
@@ -60,6 +61,7 @@ class EarlyStoppingMonitor:
         self._relevant: Bools = Y.toarray().astype(np.bool_)
         self._known: Bools | None = None if unknown is None else unknown.toarray() == 0
         self._parameters = parameters
+        self.metric = parameters.metric
         self._by_presence = by_presence
         self._per_label = per_label
         self._scores = np.zeros(Y.shape)

@@ -55,7 +55,7 @@ class MPBoost(Booster):
 
     algorithm = "mp_boost"
     parameters = MPBoostParameters
-    _pivot_per_label = True
+    pivot_per_label = True
 
     def _rounds(
         self,

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, Vector
-from models.base import Context, Learner, LearnerParameters, Monitor, State, Step
+from models.base import Context, Learner, LearnerParameters, State, Training
 from models.base.products import product
 from models.errors import UnsuitableDataError
 from models.hierarchy.conditional_gradient import ConditionalGradient, Objectives
@@ -127,15 +128,9 @@ class HM3(Learner):
         self.passes = passes
         self.random_state = random_state
 
-    def _fit(
-        self,
-        X: Matrix,
-        Y: Labels,
-        parameters: HM3Parameters,
-        context: Context,
-        monitor: Monitor,
-        resume: State | None,
-    ) -> None:
+    def _training(
+        self, X: Matrix, Y: Labels, parameters: HM3Parameters, context: Context
+    ) -> ConditionalGradientPasses:
         self.forest_ = forest_from_context(context, Y.shape[1], self.summary_)
         kernel = parameters.kernel
         self.kernel_ = default_kernel(kernel) if isinstance(kernel, str) else kernel
@@ -144,51 +139,7 @@ class HM3(Learner):
                 f"the scaling {parameters.scaling} has no effect on the loss symmetric_difference"
             )
         self._check_memory(*X.shape)
-        with one_blas_thread():  # the result must not depend on threads
-            self._train(X, Y, parameters, monitor, resume)
-
-    def _train(
-        self, X: Matrix, Y: Labels, parameters: HM3Parameters, monitor: Monitor, resume: State | None
-    ) -> None:
-        forest = self.forest_
-        width = 4 * forest.n_labels
-        weights = (
-            PrimalWeights(X, width)
-            if isinstance(self.kernel_, LinearKernel)
-            else DualWeights(self.kernel_, X, width)
-        )
-        scaling: Scaling = parameters.scaling if parameters.loss == "simplified_hierarchical" else "uniform"
-        optimizer = ConditionalGradient(
-            forest,
-            Y.toarray()[:, forest.order].astype(np.bool_),
-            parameters.loss,
-            forest.coefficients(scaling)[forest.order],
-            parameters.C,
-            weights,
-            None if resume is None else resume["marginals"],
-        )
-        completed = 0 if resume is None else int(resume["completed"])
-        objectives = optimizer.evaluate()
-        while completed < parameters.passes and objectives.relative_gap > parameters.gap:
-            optimizer.run_pass(objectives, np.random.default_rng([self.random_state, completed]))
-            completed += 1
-            objectives = optimizer.evaluate()
-            monitor(
-                Step(
-                    completed,
-                    parameters.passes,
-                    "passes",
-                    {
-                        "primal": objectives.primal,
-                        "dual": objectives.dual,
-                        "gap": objectives.relative_gap,
-                    },
-                    partial(_snapshot, optimizer, completed),
-                    partial(self._current_scores, X, weights, optimizer),
-                )
-            )
-        self._set_weights(X, weights, optimizer)
-        self._summarize(objectives, completed, parameters)
+        return ConditionalGradientPasses(self, X, Y, parameters)
 
     def _set_weights(
         self, X: Matrix, weights: PrimalWeights | DualWeights, optimizer: ConditionalGradient
@@ -202,17 +153,6 @@ class HM3(Learner):
             support = np.flatnonzero(nu.any(axis=1))
             self.support_, flat = X[support], nu[support]
         self.edge_weights_ = flat.reshape(len(flat), 4, self.forest_.n_labels)
-
-    def _current_scores(
-        self,
-        training: Matrix,
-        weights: PrimalWeights | DualWeights,
-        optimizer: ConditionalGradient,
-        X: Matrix,
-    ) -> Floats:
-        """Return the scores that the training would give if it stopped now."""
-        self._set_weights(training, weights, optimizer)
-        return self._scores(X)
 
     def _summarize(self, objectives: Objectives, completed: int, parameters: HM3Parameters) -> None:
         self.summary_.facts |= {
@@ -330,5 +270,78 @@ class HM3(Learner):
         return self
 
 
-def _snapshot(optimizer: ConditionalGradient, completed: int) -> State:
-    return {"marginals": optimizer.marginals.copy(), "completed": np.array(completed)}
+class ConditionalGradientPasses(Training):
+    """Passes of the conditional gradient over the examples, until the relative duality gap is small."""
+
+    unit: ClassVar[str] = "passes"
+
+    def __init__(self, learner: HM3, X: Matrix, Y: Labels, parameters: HM3Parameters) -> None:
+        super().__init__(parameters.passes)
+        self._learner = learner
+        self._X = X
+        self._Y = Y
+        self._parameters = parameters
+        width = 4 * learner.forest_.n_labels
+        self._weights = (
+            PrimalWeights(X, width)
+            if isinstance(learner.kernel_, LinearKernel)
+            else DualWeights(learner.kernel_, X, width)
+        )
+        self._optimizer: ConditionalGradient | None = None
+
+    @override
+    def running(self) -> AbstractContextManager[object]:
+        return one_blas_thread()  # the result must not depend on threads
+
+    def _start(self, marginals: Floats | None) -> ConditionalGradient:
+        p, forest = self._parameters, self._learner.forest_
+        scaling: Scaling = p.scaling if p.loss == "simplified_hierarchical" else "uniform"
+        optimizer = self._optimizer = ConditionalGradient(
+            forest,
+            self._Y.toarray()[:, forest.order].astype(np.bool_),
+            p.loss,
+            forest.coefficients(scaling)[forest.order],
+            p.C,
+            self._weights,
+            marginals,
+        )
+        self._objectives = optimizer.evaluate()
+        return optimizer
+
+    @override
+    def advance(self) -> Mapping[str, float] | None:
+        optimizer = self._optimizer or self._start(None)
+        if self._objectives.relative_gap <= self._parameters.gap:
+            return None
+        rng = np.random.default_rng([self._learner.random_state, self.completed])
+        optimizer.run_pass(self._objectives, rng)
+        self.completed += 1
+        found = self._objectives = optimizer.evaluate()
+        return {"primal": found.primal, "dual": found.dual, "gap": found.relative_gap}
+
+    @override
+    def arrays(self) -> State:
+        assert self._optimizer is not None, "a step was taken"  # noqa: S101
+        return {"marginals": self._optimizer.marginals.copy()}
+
+    @override
+    def restore(self, arrays: State) -> None:
+        self._start(arrays["marginals"])
+
+    @override
+    def scores(self) -> Callable[[Matrix], Floats]:
+        def score(X: Matrix) -> Floats:
+            self._set_weights()
+            return np.asarray(self._learner.decision_function(X))
+
+        return score
+
+    @override
+    def finish(self) -> None:
+        self._set_weights()
+        self._learner._summarize(self._objectives, self.completed, self._parameters)  # noqa: SLF001
+
+    def _set_weights(self) -> None:
+        optimizer = self._optimizer
+        assert optimizer is not None, "the training has started"  # noqa: S101
+        self._learner._set_weights(self._X, self._weights, optimizer)  # noqa: SLF001

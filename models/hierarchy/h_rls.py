@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
+from typing_extensions import override
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, with_data
-from models.base import Context, LearnerParameters, Monitor, State, Step
+from models.base import Context, LearnerParameters, State, Training
 from models.base.weighted import WeightedLearner
 from models.errors import UnsuitableDataError
 from models.hierarchy.dense_blocks import blockwise_product, one_blas_thread, row_blocks
@@ -99,41 +99,11 @@ class HRLS(WeightedLearner):
     def __init__(self, ridge: float = 1.0) -> None:
         self.ridge = ridge
 
-    def _fit(
-        self,
-        X: Matrix,
-        Y: Labels,
-        parameters: HRLSParameters,
-        context: Context,
-        monitor: Monitor,
-        resume: State | None,
-    ) -> None:
+    def _training(self, X: Matrix, Y: Labels, parameters: HRLSParameters, context: Context) -> FamilyByFamily:
         self.forest_ = forest_from_context(context, Y.shape[1], self.summary_)
         self.ridge_ = parameters.ridge
-        columns = Y.tocsc()
-        rows_of: dict[int, Ints] = {
-            int(parent): columns.indices[columns.indptr[parent] : columns.indptr[parent + 1]].astype(np.int64)
-            for parent in np.unique(self.forest_.parents)
-            if parent >= 0
-        }
-        rows_of = {-1: np.arange(X.shape[0]), **rows_of}
-        rows_of = {parent: rows for parent, rows in rows_of.items() if len(rows)}
-        _check_memory([min(X.shape[1], len(rows)) for rows in rows_of.values()])
         self.families_ = []
-        if resume is not None:
-            self._set_families(resume)
-        for completed, (parent, rows) in list(enumerate(rows_of.items(), 1))[len(self.families_) :]:
-            children = np.flatnonzero(self.forest_.parents == parent)
-            signs = np.where(Y[rows][:, children].toarray() > 0, 1.0, -1.0)
-            examples = X[rows]
-            if context.weights is not None:  # w times a squared error is the error of √w x and √w y
-                roots = np.sqrt(context.weights[rows])
-                examples = with_data(examples, examples.data * np.repeat(roots, np.diff(examples.indptr)))
-                signs *= roots[:, np.newaxis]
-            with one_blas_thread():
-                self.families_.append(_fit_family(examples, signs, children, parameters.ridge))
-            monitor(Step(completed, len(rows_of), "families", {}, partial(dict, self._family_arrays())))
-        self.summary_.facts["factor_bytes"] = sum(family.factor.nbytes for family in self.families_)
+        return FamilyByFamily(self, X, Y, context)
 
     def _scores(self, X: Matrix) -> Floats:
         margins = np.zeros((X.shape[0], self.n_labels_))
@@ -236,6 +206,56 @@ class HRLS(WeightedLearner):
             require(bool((factor.diagonal() > 0).all()), f"factor {number} is singular")
             solution = read_array(state, f"{number}.solution", "float64", (order, len(children)))
             self.families_.append(Family(children, factor, solution, support))
+
+
+class FamilyByFamily(Training):
+    """Solves the equations of one family after the other."""
+
+    unit: ClassVar[str] = "families"
+
+    def __init__(self, learner: HRLS, X: Matrix, Y: Labels, context: Context) -> None:
+        columns, parents = Y.tocsc(), learner.forest_.parents
+        rows_of: dict[int, Ints] = {
+            int(parent): columns.indices[columns.indptr[parent] : columns.indptr[parent + 1]].astype(np.int64)
+            for parent in np.unique(parents)
+            if parent >= 0
+        }
+        rows_of = {-1: np.arange(X.shape[0]), **rows_of}
+        self._rows_of = [(parent, rows) for parent, rows in rows_of.items() if len(rows)]
+        _check_memory([min(X.shape[1], len(rows)) for _, rows in self._rows_of])
+        super().__init__(len(self._rows_of))
+        self._learner = learner
+        self._X = X
+        self._Y = Y
+        self._weights = context.weights
+
+    @override
+    def advance(self) -> Mapping[str, float]:
+        learner, (parent, rows) = self._learner, self._rows_of[self.completed]
+        children = np.flatnonzero(learner.forest_.parents == parent)
+        signs = np.where(self._Y[rows][:, children].toarray() > 0, 1.0, -1.0)
+        examples = self._X[rows]
+        if self._weights is not None:  # w times a squared error is the error of √w x and √w y
+            roots = np.sqrt(self._weights[rows])
+            examples = with_data(examples, examples.data * np.repeat(roots, np.diff(examples.indptr)))
+            signs *= roots[:, np.newaxis]
+        with one_blas_thread():
+            learner.families_.append(_fit_family(examples, signs, children, learner.ridge_))
+        self.completed += 1
+        return {}
+
+    @override
+    def arrays(self) -> State:
+        return self._learner._family_arrays()  # noqa: SLF001 - families never change
+
+    @override
+    def restore(self, arrays: State) -> None:
+        self._learner._set_families(arrays)  # noqa: SLF001
+
+    @override
+    def finish(self) -> None:
+        families = self._learner.families_
+        self._learner.summary_.facts["factor_bytes"] = sum(family.factor.nbytes for family in families)
 
 
 def _inputs(X: Matrix, family: Family) -> Floats:

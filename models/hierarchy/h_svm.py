@@ -8,8 +8,8 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, Vector
-from models.base import Context, LearnerParameters, Monitor, State
-from models.baselines.svm import SVM, LinearSVMParameters
+from models.base import Context, LearnerParameters, State
+from models.baselines.svm import SVM, LabelByLabel, LinearSVMParameters
 from models.hierarchy.forest import Forest
 from models.hierarchy.from_context import forest_from_context
 from models.serialization.state import read_array
@@ -53,15 +53,9 @@ class HSVM(SVM):
 
     forest_: Forest
 
-    def _fit(
-        self,
-        X: Matrix,
-        Y: Labels,
-        parameters: LinearSVMParameters,
-        context: Context,
-        monitor: Monitor,
-        resume: State | None,
-    ) -> None:
+    def _training(
+        self, X: Matrix, Y: Labels, parameters: LinearSVMParameters, context: Context
+    ) -> LabelByLabel:
         self.forest_ = forest_from_context(context, Y.shape[1], self.summary_)
         columns = Y.tocsc()
 
@@ -71,7 +65,7 @@ class HSVM(SVM):
                 return None
             return columns.indices[columns.indptr[parent] : columns.indptr[parent + 1]].astype(np.int64)
 
-        self._fit_svms(X, Y, parameters, examples_of_parent, context, monitor, resume)
+        return LabelByLabel(self, X, Y, parameters, context, examples_of_parent)
 
     def _scores(self, X: Matrix | Vector) -> Floats:
         return self.forest_.path_minimum(super()._scores(X))

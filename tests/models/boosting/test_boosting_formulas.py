@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sparse_cases import features, frozen, noncanonical
 
-from models.base import Context, Step
+from models.base import Context, State, Step
 from models.boosting.adaboost_mh import AdaBoostMH
 from models.boosting.booster import Booster
 from models.boosting.mp_boost import MPBoost
@@ -188,13 +188,17 @@ def pivots_by_round(
     learner: Booster, X: Any, Y: Any, context: Context | None = None
 ) -> list[dict[int, Prediction]]:
     """The weak hypothesis of each round, from the differences between longer and longer trainings."""
-    steps: list[Step] = []
-    learner.fit(X, Y, context=context, monitor=steps.append)
+    steps: list[tuple[int, State]] = []
+
+    def note(step: Step, /) -> None:
+        steps.append((step.completed, step.snapshot()))
+
+    learner.fit(X, Y, context=context, monitor=note)
     rounds: list[dict[int, Prediction]] = []
     before: dict[tuple[int, Candidate], tuple[float, float]] = {}
-    for step in steps:
-        so_far = type(learner)(**{**learner.get_params(), "rounds": step.completed})
-        so_far.fit(X, Y, context=context, resume=step.snapshot())
+    for completed, snapshot in steps:
+        so_far = type(learner)(**{**learner.get_params(), "rounds": completed})
+        so_far.fit(X, Y, context=context, resume=snapshot)
         h = so_far.hypothesis_
         now = {
             (j, (f, t)): (a, p)
