@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from typing_extensions import TypeAliasType
 
 from models.base import Learner, LearnerParameters
+from models.base.incremental import IncrementalLearner
 from models.baselines.naive_bayes import NaiveBayes, NaiveBayesParameters
 from models.baselines.svm import SVM, SVMParameters
 from models.boosting.adaboost_lc import AdaBoostLC, AdaBoostLCParameters
@@ -250,7 +251,7 @@ _WEIGHTED_LEARNERS = sorted(
 
 
 INCREMENTAL_LEARNERS = sorted(
-    algorithm for algorithm, entry in ENTRIES.items() if entry.learner.can_partial_fit
+    algorithm for algorithm, entry in ENTRIES.items() if issubclass(entry.learner, IncrementalLearner)
 )
 """The learners that can continue a training with more examples."""
 
@@ -533,5 +534,5 @@ def _description(entry: CatalogEntry) -> LearnerDescription:
         ],
         accepts_unknown_labels=entry.learner.algorithm in _SEPARATE_LEARNERS,
         accepts_weights=entry.learner.algorithm in _WEIGHTED_LEARNERS,
-        can_partial_fit=entry.learner.can_partial_fit,
+        can_partial_fit=entry.learner.algorithm in INCREMENTAL_LEARNERS,
     )

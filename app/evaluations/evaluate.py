@@ -12,6 +12,7 @@ from app.api.structs import to_builtins
 from app.serving.explanations import label_explanations
 from app.serving.instances import find_unknown_features
 from models.arrays import Floats, Labels
+from models.base.abilities import can_explain
 from models.covering import Covering
 from models.data.examples import Examples, is_fair_test
 from models.data.record import quoted
@@ -136,7 +137,7 @@ def _worst_documents(
         true = set(Y.indices[Y.indptr[example] : Y.indptr[example + 1]].tolist())
         assigned = set(predicted.indices[predicted.indptr[example] : predicted.indptr[example + 1]].tolist())
         wrong = [*sorted(true - assigned), *sorted(assigned - true)]
-        explained = wrong[:MAX_EXPLAINED] if pipeline.learner_.can_explain else []
+        explained = wrong[:MAX_EXPLAINED] if can_explain(pipeline.learner_) else []
         names = pipeline.labels_
         worst.append(
             {

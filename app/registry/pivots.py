@@ -9,7 +9,7 @@ from app.registry.queries import get_version_or_404
 from app.registry.schemas import Pivot, PivotPage
 from app.serving.loaded_models import LoadedModels
 from app.serving.preloading import load_before_use
-from models.errors import ParameterError
+from models.base.abilities import WithPivots
 
 
 def page_pivots(
@@ -32,14 +32,13 @@ def page_pivots(
     if label is not None and label not in labels:
         message = f"version {version} does not predict the label {label!r}"
         raise Invalid(message, errors=[("/query/label", message)])
-    try:
-        pivots = pipeline.learner_.pivots(
-            None if label is None else labels.index(label), after=after, limit=page.limit + 1
-        )
-    except ParameterError as error:
+    learner = pipeline.learner_
+    if not isinstance(learner, WithPivots):
         raise NotFound(
-            f"version {version} of model {name} has no pivots: {error}", code="no_pivots"
-        ) from None
+            f"version {version} of model {name} has no pivots: {learner.algorithm} chooses none",
+            code="no_pivots",
+        )
+    pivots = learner.pivots(None if label is None else labels.index(label), after=after, limit=page.limit + 1)
     n_pivots = len(pivots.positions)
     thresholds = [None] * n_pivots if pivots.thresholds is None else pivots.thresholds.tolist()
     columns = zip(

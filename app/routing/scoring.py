@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from app.serving.instances import mail_to_text
 from app.serving.loaded_version import LoadedVersion
+from models.base.abilities import can_explain
 from models.decisions import LabelSetRule
 from models.mail import MailDocument
 from models.pipeline import Explanation, Pipeline, Ranking
@@ -50,7 +51,7 @@ def score(version: LoadedVersion, mail: MailDocument, rule: LabelSetRule, *, exp
     pipeline = version.pipeline
     documents = to_documents(pipeline, (mail,))
     ranking = pipeline.rank(documents, rule=rule)
-    if not (explain and pipeline.learner_.can_explain):  # a message is routed even without an explanation
+    if not (explain and can_explain(pipeline.learner_)):  # a message is routed even without an explanation
         return ScoredMessage(ranking)
     (prediction,) = pipeline.predictions(documents, top=1, explain=True, rule=rule)
     return ScoredMessage(ranking, prediction.explanation)

@@ -67,8 +67,6 @@ class IncrementalLearner(Learner):
             ``learning_curve.MEASURES`` over the tested ones among them.
     """
 
-    can_partial_fit: ClassVar[bool] = True
-
     labels_: list[str] | None
     label_counts_: Ints
     unknown_counts_: Ints

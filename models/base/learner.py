@@ -20,10 +20,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted
 
-from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix, Vector
+from models.arrays import AnyArray, Bools, Floats, Labels, Matrix, Vector
 from models.base.classes import pack_classes, unpack_classes
 from models.base.column_names import check_column_names, set_column_names
-from models.base.pivots import Pivots
 from models.base.steps import Training, run
 from models.base.training import Context, Monitor, Step, TrainingSummary
 from models.base.validation import (
@@ -75,7 +74,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     Subclasses define ``parameters``, ``algorithm``, ``_training``, ``_scores``, ``_get_state`` and
     ``_set_state``. Their constructor takes the parameters with their defaults, plus ``random_state`` if the
-    algorithm is randomized. They may override ``explain``.
+    algorithm is randomized. What only some of them can do is a mixin, see ``models.base.abilities``.
 
     Attributes:
         n_features_in_: number r of features seen in ``fit``.
@@ -90,8 +89,6 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     algorithm: ClassVar[str]
     needs_scaled_features: ClassVar[bool] = False
     """Whether a pipeline warns of features whose scales differ."""
-    can_partial_fit: ClassVar[bool] = False
-    """Whether a fitted learner can learn from more examples, see ``IncrementalLearner.partial_fit``."""
 
     n_features_in_: int
     n_labels_: int
@@ -285,41 +282,6 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     def has_fixed_scale(self) -> bool:
         """Whether scores of learners that are trained on different examples are on the same scale."""
         return True
-
-    @property
-    def can_explain(self) -> bool:
-        """Whether the learner can explain its scores with these parameters."""
-        return True
-
-    def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:  # noqa: ARG002 - not every learner can
-        """Return the contribution of each feature of an example to the score of a label.
-
-        Args:
-            x: (1, r) one example.
-            label: index of the label.
-
-        Returns:
-            indices of the features that contribute, and their additive contributions. If the score of a
-            learner is not a sum of contributions, the learner returns a linear approximation, which its
-            docstring describes.
-
-        Raises:
-            ParameterError: the learner cannot explain its scores with these parameters.
-        """
-        raise ParameterError(f"{self.algorithm} cannot explain its scores; remove explain", "/explain")
-
-    def pivots(self, label: int | None, *, after: int, limit: int) -> Pivots:  # noqa: ARG002 - see above
-        """Return the pivots that a boosting training chose, by round and label.
-
-        Args:
-            label: index of a label; None for all labels.
-            after: position of the last pivot of the previous call; -1 for the first one.
-            limit: maximum number of pivots.
-
-        Raises:
-            ParameterError: the model has no pivots.
-        """
-        raise ParameterError(f"{self.algorithm} has no pivots")
 
     @abstractmethod
     def _training(self, X: Matrix, Y: Labels, parameters: Any, context: Context) -> Training:

@@ -16,6 +16,7 @@ from scipy.sparse import csr_array
 
 from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix, Vector, read_only, with_data
 from models.base import Context, LearnerParameters, State
+from models.base.abilities import Explaining
 from models.base.incremental import IncrementalLearner
 from models.base.memory import check_weights_size
 from models.base.products import product
@@ -53,7 +54,7 @@ class NaiveBayesParameters(LearnerParameters):
         return True
 
 
-class NaiveBayes(WeightedLearner, IncrementalLearner):
+class NaiveBayes(WeightedLearner, IncrementalLearner, Explaining):
     """Multinomial naive Bayes on counts or other nonnegative features, such as tf-idf.
 
     Let N_jf be the total of feature f over the examples with label j, N_j = Σ_f N_jf, n_j the number of these

@@ -19,6 +19,7 @@ from typing_extensions import override
 
 from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix, Vector, read_only
 from models.base import Context, LearnerParameters, State, Training
+from models.base.abilities import Explaining
 from models.base.products import product
 from models.base.training import abbreviated
 from models.base.weighted import WeightedLearner
@@ -110,7 +111,7 @@ def fit_linear_svm(
     return LinearSVM(svc.coef_[0], float(svc.intercept_[0]), bool(svc.n_iter_ < svc.max_iter))
 
 
-class SVM(WeightedLearner):
+class SVM(WeightedLearner, Explaining):
     """One linear SVM for each label, with squared hinge loss and an intercept (scikit-learn's LinearSVC).
 
     This is the flat baseline of the papers. The score of a label is the inner product plus the intercept. A

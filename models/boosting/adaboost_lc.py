@@ -14,6 +14,7 @@ from typing_extensions import override
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, Vector
 from models.base import Context, Learner, LearnerParameters, State, Training
+from models.base.abilities import Explaining
 from models.base.products import product
 from models.boosting.templates import InfiniteWeightError, Template, TemplateParameter, Templates
 from models.boosting.weight_sums import CoveringTrainingSet
@@ -45,7 +46,7 @@ class AdaBoostLCParameters(LearnerParameters):
         return self.covering
 
 
-class AdaBoostLC(Learner):
+class AdaBoostLC(Learner, Explaining):
     """Boosting for a covering of the labels: the covering states which mistakes count together.
 
     The score of label l is the sum over features j of α(j, l) h_j(x), where h_j(x) is x_j divided by the

@@ -10,9 +10,10 @@ import numpy as np
 from models.arrays import Floats, Labels
 from models.base import Context
 from models.boosting.adaboost_mh_rounds import AdaBoostMHRounds
-from models.boosting.booster import Booster, Rounds
+from models.boosting.booster import Booster
 from models.boosting.hypothesis import WeakHypothesis
 from models.boosting.parameters import BoostingParameters
+from models.boosting.rounds import Rounds
 from models.boosting.stumps import Stumps
 from models.boosting.variants import BoostingVariant
 from models.errors import ParameterError

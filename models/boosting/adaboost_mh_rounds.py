@@ -21,11 +21,11 @@ from models.boosting.loss_bounds import (
     loss_bounds,
     negatives_only_loss,
     normaliser_error,
-    summation_error,
     threshold_loss_bounds,
 )
 from models.boosting.negative_sums import SharedNegativeSums
-from models.boosting.positive_pairs import PositivePairs, positives_of
+from models.boosting.positive_pairs import positives_of
+from models.boosting.rounds import Rounds, growth_of, labels_of
 from models.boosting.stumps import Stumps
 from models.boosting.variants import TIE, BoostingVariant, loss, normaliser, predictions
 
@@ -33,7 +33,7 @@ _BLOCK_ROWS = 128
 _BUFFER_SIZE = 1 << 20  # weights gathered at a time
 
 
-class AdaBoostMHRounds:
+class AdaBoostMHRounds(Rounds):
     """The state of a training between two rounds.
 
     Attributes:
@@ -51,37 +51,25 @@ class AdaBoostMHRounds:
     ) -> None:
         """Start with equal weights, or with the (g,) shares of the examples."""
         g, k = Y.shape
-        self._stumps = stumps
-        self._variant: BoostingVariant = variant
-        self._smoothing = smoothing
         positives = positives_of(Y)
         self._positive_rows = np.concatenate(positives).astype(np.int64)
-        self._positive_labels: Ints = np.repeat(np.arange(k), [len(rows) for rows in positives])
-        self._places = self._positive_rows * k + self._positive_labels
-        if shares is None:
-            self.weights = np.full((g, k), -1 / (g * k))
-        else:
-            self.weights = np.repeat(-shares[:, np.newaxis] / k, k, axis=1)
-        self.weights.flat[self._places] *= -1
-        self._listed = np.zeros(g, dtype=np.bool_)
+        places = self._positive_rows * k + labels_of(positives)
+        weights = np.full((g, k), 1 / (g * k))
+        if shares is not None:
+            weights = np.repeat(shares[:, np.newaxis] / k, k, axis=1)
+        super().__init__(stumps, variant, smoothing, positives, weights, places)
         if stumps.by_presence:
-            rows = stumps.matrix().T.tocsr()
-            self._pairs = PositivePairs(rows, positives)
             self._of_pairs = np.zeros(len(self._pairs))
-            self._totals_error = TOTALS_ERROR + summation_error(self._pairs.longest)
-            self._negative_sums = SharedNegativeSums(rows, k)
+            self._negative_sums = SharedNegativeSums(self._rows_of_stumps, k)
         self._update_totals()
 
-    def _update_totals(self) -> None:
-        """Compute the totals of the current weights."""
-        flat = self.weights.reshape(-1)
-        self._positive_weights: Floats = flat[self._places]
-        self._positive = group_sums(self._positive_labels, self._positive_weights, self.weights.shape[1])
-        flat[self._places] = 0
-        self._negative = -_column_sums(self.weights)
+    def _sum_negatives(self) -> Floats:
         if self._stumps.by_presence:
             self._negative_sums.recompute_if_needed(lambda labels: -self.weights[:, labels])
-        flat[self._places] = self._positive_weights
+        return -_column_sums(self.weights)
+
+    def _update_totals(self) -> None:
+        super()._update_totals()
         self._total = fsum([*self._positive, *self._negative])
         self._exact_weights: dict[int, Floats] = {}
 
@@ -115,7 +103,7 @@ class AdaBoostMHRounds:
         absent, present = predictions(
             self._variant, W, np.array(self._exact_loss(candidate)), self._smoothing
         )
-        growth = np.exp(np.stack([-absent, absent, -present, present]))
+        growth = growth_of(absent, present)
         Z = fsum((W * growth).ravel().tolist())
         growth /= Z
         if self._stumps.lists_absent[candidate]:

@@ -4,46 +4,28 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from typing_extensions import override
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, Vector
 from models.base import Context, LearnerParameters, State, Training, ValidationSet
+from models.base.abilities import Explaining, WithPivots
 from models.base.pivots import Pivots
 from models.base.weighted import WeightedLearner
 from models.boosting.early_stopping import EarlyStoppingMonitor, draw_held_out
 from models.boosting.hypothesis import Hypothesis, WeakHypothesis
 from models.boosting.parameters import BoostingParameters, EarlyStopping
 from models.boosting.pivot_history import PivotHistory
+from models.boosting.rounds import Rounds
 from models.boosting.stumps import Stumps, presence_stumps, threshold_stumps
 from models.boosting.variants import BoostingVariant
 
 _MAX_NAMED = 10  # labels in a warning
 
 
-class Rounds(Protocol):
-    """The state of a training between two rounds."""
-
-    def choose_pivots(self) -> Ints | None:
-        """The candidates for the next pivots; None if no candidate reduces Z."""
-        ...
-
-    def boost(self, pivots: Ints) -> tuple[WeakHypothesis, Floats]:
-        """Take a round with these candidates as pivots.
-
-        Returns:
-            The weak hypothesis, and Z* for each pivot.
-        """
-        ...
-
-    def stop(self, labels: Ints) -> None:
-        """End the training of labels, if each label has its own pivot."""
-        ...
-
-
-class Booster(WeightedLearner):
+class Booster(WeightedLearner, Explaining, WithPivots):
     """Base class of AdaBoost.MH and MP-Boost.
 
     The initial distribution D gives each example its share of the weights of all examples, so that an example

@@ -10,10 +10,11 @@ from scipy.sparse import csr_array
 
 from models.arrays import Floats, Labels
 from models.base import Context
-from models.boosting.booster import Booster, Rounds
+from models.boosting.booster import Booster
 from models.boosting.hypothesis import WeakHypothesis
 from models.boosting.mp_boost_rounds import AllowedCandidates, MPBoostRounds
 from models.boosting.parameters import BoostingParameters
+from models.boosting.rounds import Rounds
 from models.boosting.stumps import Stumps
 from models.boosting.variants import BoostingVariant
 from models.errors import ParameterError

@@ -11,19 +11,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.arrays import Floats, Ints, Labels
-from models.boosting.hypothesis import WeakHypothesis, group_sums
+from models.boosting.hypothesis import WeakHypothesis
 from models.boosting.loss_bounds import (
     CANCELLED,
-    TOTALS_ERROR,
     loss_bounds,
     negatives_only_loss,
     normaliser_error,
     required_negatives,
-    summation_error,
     threshold_loss_bounds,
 )
 from models.boosting.negative_sums import PerLabelNegativeSums
-from models.boosting.positive_pairs import PositivePairs, positives_of
+from models.boosting.positive_pairs import positives_of
+from models.boosting.rounds import Rounds, growth_of, labels_of
 from models.boosting.stumps import Stumps
 from models.boosting.variants import TIE, BoostingVariant, loss, normaliser, predictions
 
@@ -64,7 +63,7 @@ class _ExactWeights:
     negatives: Floats
 
 
-class MPBoostRounds:
+class MPBoostRounds(Rounds):
     """The state of a training between two rounds.
 
     Attributes:
@@ -84,9 +83,6 @@ class MPBoostRounds:
     ) -> None:
         """Start with equal weights, or with the (g,) shares of the examples."""
         g, k = Y.shape
-        self._stumps = stumps
-        self._variant: BoostingVariant = variant
-        self._smoothing = smoothing
         self._allowed = allowed
         self._positives = [rows.astype(np.int64) for rows in positives_of(Y)]
         self._starts = np.concatenate([[0], np.cumsum([len(rows) for rows in self._positives])])
@@ -94,32 +90,24 @@ class MPBoostRounds:
         # that abstains, whose Z includes the weight of the absent side.
         n_positive = np.diff(self._starts)
         self._one_sided = ((n_positive == 0) | (n_positive == g)) & (variant != "real_abstaining")
-        self._positive_labels: Ints = np.repeat(np.arange(k), np.diff(self._starts))
-        self._places = np.concatenate(self._positives) + self._positive_labels * g
-        self.weights = np.full((k, g), -1 / g) if shares is None else np.tile(-shares, (k, 1))
-        self.weights.flat[self._places] *= -1
+        places = np.concatenate(self._positives) + labels_of(self._positives) * g
+        weights = np.full((k, g), 1 / g) if shares is None else np.tile(shares, (k, 1))
+        excluded = None
+        if allowed is not None:
+            excluded = [np.setdiff1d(np.arange(len(stumps)), own.candidates) for own in allowed]
+        super().__init__(stumps, variant, smoothing, self._positives, weights, places, excluded=excluded)
         self.learning: Ints = np.arange(k) if len(stumps) else np.arange(0)
-        self._listed = np.zeros(g, dtype=np.bool_)
         if stumps.by_presence:
-            rows = stumps.matrix().T.tocsr()
-            excluded = None
-            if allowed is not None:
-                excluded = [np.setdiff1d(np.arange(len(stumps)), own.candidates) for own in allowed]
-            self._pairs = PositivePairs(rows, self._positives, excluded)
-            self._negative_sums = PerLabelNegativeSums(rows, self._pairs, excluded)
-            self._totals_error = TOTALS_ERROR + summation_error(self._pairs.longest)
+            self._negative_sums = PerLabelNegativeSums(self._rows_of_stumps, self._pairs, excluded)
         self._update_totals()
 
-    def _update_totals(self) -> None:
-        """Compute the totals of the current weights."""
-        flat = self.weights.reshape(-1)
-        self._positive_weights: Floats = flat[self._places]
-        self._positive = group_sums(self._positive_labels, self._positive_weights, len(self.weights))
-        flat[self._places] = 0
-        self._negative = -self.weights.sum(axis=1)
+    def _sum_negatives(self) -> Floats:
         if self._stumps.by_presence:
             self._negative_sums.recompute_if_needed(self.learning, lambda labels: -self.weights[labels])
-        flat[self._places] = self._positive_weights
+        return np.asarray(-self.weights.sum(axis=1))
+
+    def _update_totals(self) -> None:
+        super()._update_totals()
         self._weight = self._positive + self._negative
         self._exact_weights: dict[tuple[int, int], _ExactWeights] = {}
 
@@ -185,7 +173,7 @@ class MPBoostRounds:
         for place, label in enumerate(labels.tolist()):
             W[:, place] = self._weights_of(label, int(pivots[label])).W
         absent, present = predictions(self._variant, W, loss(self._variant, W), self._smoothing)
-        growth = np.exp(np.stack([-absent, absent, -present, present]))
+        growth = growth_of(absent, present)
         Z = (W * growth).sum(axis=0)
         growth /= Z
         for place, label in enumerate(labels.tolist()):

@@ -12,8 +12,9 @@ from typing_extensions import override
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, Vector
 from models.base import Context, Learner, LearnerParameters, State, Training
+from models.base.abilities import Explaining
 from models.base.products import product
-from models.errors import UnsuitableDataError
+from models.errors import ParameterError, UnsuitableDataError
 from models.hierarchy.conditional_gradient import ConditionalGradient, Objectives
 from models.hierarchy.decoding import best_labelings, indicators, max_marginals
 from models.hierarchy.dense_blocks import blockwise_product, one_blas_thread
@@ -56,7 +57,7 @@ class HM3Parameters(LearnerParameters):
     """Maximum number of passes over the examples."""
 
 
-class HM3(Learner):
+class HM3(Learner, Explaining):
     """Maximum margin Markov network over the label tree, trained through its marginalized dual problem.
 
     The value of a labeling y of an example is Σ_e w_e^{y_e}·φ(x) over the edges e of the tree. Each edge has
@@ -225,7 +226,7 @@ class HM3(Learner):
             ParameterError: The kernel is not linear.
         """
         if self.support_ is not None:
-            return super().explain(x, label)
+            raise ParameterError("h_m3 explains its scores only with the linear kernel", "/explain")
         forest = self.forest_
         node = forest.positions[label]
         clamped = np.repeat(self._potentials(x), 2, axis=0)

@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, with_data
 from models.base import Context, LearnerParameters, State, Training
+from models.base.abilities import Explaining
 from models.base.weighted import WeightedLearner
 from models.errors import UnsuitableDataError
 from models.hierarchy.dense_blocks import blockwise_product, one_blas_thread, row_blocks
@@ -61,7 +62,7 @@ class Family:
     support: Matrix | None
 
 
-class HRLS(WeightedLearner):
+class HRLS(WeightedLearner, Explaining):
     """Regularized least squares for each node of the label tree, with the current example inside the inverse.
 
     The margin of a node at x is w·x with w = (ridge·I + S Sᵀ + x xᵀ)⁻¹ S y. The columns of S are the training

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix, read_only
 from models.base import LearnerParameters, State
+from models.base.abilities import Explaining
 from models.base.incremental import IncrementalLearner
 from models.base.memory import GIB, check_weights_size
 from models.base.validation import as_feature_matrix
@@ -57,7 +58,7 @@ class MLPPParameters(LearnerParameters):
     data set."""
 
 
-class MLPP(IncrementalLearner):
+class MLPP(IncrementalLearner, Explaining):
     """A perceptron for each pair of labels u < v, trained on the examples that have exactly one of the two.
 
     The target is +1 for an example with u and without v, and -1 for an example with v and without u:

@@ -9,6 +9,7 @@ import numpy as np
 
 from models.arrays import AnyArray, Floats, Ints, Matrix, Vector
 from models.base import State
+from models.base.abilities import Explaining
 from models.base.incremental import IncrementalLearner
 from models.base.memory import check_weights_size
 from models.base.products import product
@@ -16,7 +17,7 @@ from models.perceptrons.initial_weights import initial_weights
 from models.serialization.state import read_array
 
 
-class OnePerLabelPerceptrons(IncrementalLearner):
+class OnePerLabelPerceptrons(IncrementalLearner, Explaining):
     """Base class of the learners with one perceptron for each label.
 
     Attributes:

@@ -10,7 +10,8 @@ import numpy as np
 
 from models.arrays import Floats, Ints, Matrix
 from models.base import Learner
-from models.errors import UnsuitableDataError
+from models.base.abilities import Explaining
+from models.errors import ParameterError, UnsuitableDataError
 from models.features.sources import FeatureSource
 from models.pipeline.training_set import Features
 
@@ -88,7 +89,13 @@ def explain_labels(
 
 
 def _contributions(learner: Learner, x: Matrix, label: int) -> tuple[Ints, Floats]:
-    """Return the features that contribute to a score, and their contributions."""
+    """Return the features that contribute to a score, and their contributions.
+
+    Raises:
+        ParameterError: the learner cannot explain its scores.
+    """
+    if not (isinstance(learner, Explaining) and learner.can_explain):
+        raise ParameterError(f"{learner.algorithm} cannot explain its scores; remove explain", "/explain")
     with np.errstate(over="ignore", invalid="ignore"):
         features, contributions = learner.explain(x, label)
     if not np.isfinite(contributions).all():

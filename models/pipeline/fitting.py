@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 
 from models.arrays import AnyArray, Floats, Labels, Matrix
 from models.base import Context, Learner, State, Step, TrainingSummary, ValidationSet
+from models.base.incremental import IncrementalLearner
 from models.base.scaling import scaling_warning
 from models.base.training import abbreviated
 from models.base.validation import in_every_example
@@ -128,7 +129,7 @@ class Fitting:
             decided.reference or training_reference(self._training.Y), self._features.unknown_terms_
         )
         # Only a partial fit needs the scores again.
-        kept = held_out if self._learner.can_partial_fit else None
+        kept = held_out if isinstance(self._learner, IncrementalLearner) else None
         return FitResult(decided, self._summarize(decided), reference, kept)
 
     def _train(self) -> None:

@@ -173,7 +173,7 @@ def test_the_accuracy_of_every_round_within_and_out_of_the_training_part(
 def test_versions_of_other_learners_have_no_pivots(service: InProcessApi) -> None:
     train(service, EXAMPLES, learner={"algorithm": "naive_bayes"})
     response = service.send("GET", "/v1/models/m/versions/1/pivots")
-    assert "naive_bayes has no pivots" in problem_of(response, 404, "no_pivots")["detail"]
+    assert "has no pivots: naive_bayes chooses none" in problem_of(response, 404, "no_pivots")["detail"]
     problem_of(service.send("GET", "/v1/models/m/versions/2/pivots"), 404, "not_found")
 
 

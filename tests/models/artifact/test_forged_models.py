@@ -19,6 +19,7 @@ from models import catalog
 from models.arrays import AnyArray
 from models.artifact import load, save
 from models.base import State
+from models.base.abilities import can_explain
 from models.data.examples import Examples, FeatureRows
 from models.errors import ArtifactError, UnsuitableDataError
 from models.labels import LabelTree
@@ -81,7 +82,7 @@ def use(name: str, model: Pipeline) -> None:
     some = documents(name)
     with suppress(UnsuitableDataError):
         assert np.isfinite(model.scores(some)).all()
-        model.predictions(some, explain=model.learner_.can_explain)
+        model.predictions(some, explain=can_explain(model.learner_))
         if isinstance(model.learner_, MLPP):
             votes = model.learner_.quick_top(model.features_.transform(some), 2)
             assert np.isfinite(votes.scores).all()

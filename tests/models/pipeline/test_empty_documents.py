@@ -10,6 +10,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from models import catalog
+from models.base.abilities import can_explain
 from models.baselines.svm import SVM
 from models.data.examples import Examples, FeatureRows
 from models.features import TextFeatures
@@ -54,7 +55,7 @@ def test_no_label_is_predicted(decision: dict[str, Any], learner: dict[str, Any]
         assert [model.rank([one], rule=rule).label_sets[0] for one in documents] == expected
         assert [model.rank([one], rule=rule).empty[0] for one in documents] == [True, False, True, True]
         for options in ({}, {"explain": True}):
-            if options and not model.learner_.can_explain:
+            if options and not can_explain(model.learner_):
                 continue
             predictions = model.predictions(documents, rule=rule, **options)
             assert [prediction.labels for prediction in predictions] == [[], [*known], [], []]

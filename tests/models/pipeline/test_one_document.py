@@ -17,6 +17,7 @@ from scipy.sparse import csr_array
 from models import catalog
 from models.arrays import Floats
 from models.artifact import load, save
+from models.base.abilities import can_explain
 from models.base.validation import as_feature_matrix
 from models.data.examples import Examples, FeatureRows
 from models.errors import UnsuitableDataError
@@ -355,7 +356,7 @@ def test_a_document_has_the_same_explanations_alone_as_in_a_batch(
     algorithm: str, options: dict[str, Any]
 ) -> None:
     pipeline = fitted(algorithm, options, {"kind": "top_k", "k": 2})
-    explain = pipeline.learner_.can_explain
+    explain = can_explain(pipeline.learner_)
     whole = pipeline.predictions(DOCUMENTS, explain=explain)
     assert [pipeline.predictions([document], explain=explain)[0] for document in DOCUMENTS] == whole
 
