@@ -480,6 +480,9 @@ class IncrementalLearner(Learner):
             from them.
         """
 
+    def _prepare_scores(self) -> None:
+        """Compute what predictions need besides the fitted arrays."""
+
     @abstractmethod
     def _summarize(self) -> None:
         """Add warnings and facts to ``summary_`` at the end of a training."""
@@ -536,6 +539,7 @@ class Passes(Training):
     @override
     def finish(self) -> None:
         self._learner._summarize()  # noqa: SLF001
+        self._learner._prepare_scores()  # noqa: SLF001
 
 
 def _with_columns(labels: Labels, columns: Ints, k: int) -> Labels:

@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from models.arrays import AnyArray, Bools, Floats, Labels, Matrix, Vector
 from models.base.classes import pack_classes, unpack_classes
 from models.base.column_names import check_column_names, set_column_names
+from models.base.constructor import document, make_constructor, parameter_names
 from models.base.steps import Training, run
 from models.base.training import Context, Monitor, Step, TrainingSummary
 from models.base.validation import (
@@ -73,8 +74,9 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Base class of all learners.
 
     Subclasses define ``parameters``, ``algorithm``, ``_training``, ``_scores``, ``_get_state`` and
-    ``_set_state``. Their constructor takes the parameters with their defaults, plus ``random_state`` if the
-    algorithm is randomized. What only some of them can do is a mixin, see ``models.base.abilities``.
+    ``_set_state``. ``parameters`` is the only declaration of the parameters: the constructor takes them, and
+    ``random_state`` if ``randomized``. What only some learners can do is a mixin, see
+    ``models.base.abilities``.
 
     Attributes:
         n_features_in_: number r of features seen in ``fit``.
@@ -87,6 +89,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     parameters: ClassVar[type[LearnerParameters]]
     algorithm: ClassVar[str]
+    randomized: ClassVar[bool] = False
+    """Whether the constructor takes a ``random_state``, the seed of everything that is random."""
     needs_scaled_features: ClassVar[bool] = False
     """Whether a pipeline warns of features whose scales differ."""
 
@@ -96,14 +100,25 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     single_label_: bool = False
     summary_: TrainingSummary
 
+    def __init__(self, *args: Any, **parameters: Any) -> None:
+        """Store the parameters; see ``parameters`` for their names and defaults."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "parameters" in vars(cls):
+            cls.__init__ = make_constructor(cls.parameters, randomized=cls.randomized)  # type: ignore[method-assign]
+            cls.__doc__ = document(cls.__doc__ or "", cls.parameters, randomized=cls.randomized)
+
     def validated_parameters(self) -> Any:
         """Validate the parameters and return them as an instance of ``parameters``.
 
         Raises:
             ParameterError: a parameter has the wrong type or is out of range.
         """
-        names = self.parameters.model_fields
-        values = {k: v for k, v in self.get_params(deep=False).items() if k in names}
+        fields = self.parameters.model_fields
+        arguments = {k: v for k, v in self.get_params(deep=False).items() if k in fields}
+        # None stands for a default that is an object, see ``make_constructor``.
+        values = {k: v for k, v in arguments.items() if v is not None or fields[k].default is None}
         try:
             return self.parameters.model_validate({"algorithm": self.algorithm, **values})
         except ValidationError as error:
@@ -114,10 +129,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     @classmethod
     def from_parameters(cls, parameters: LearnerParameters, *, random_state: int = 0) -> Self:
         """Create an unfitted learner from validated parameters."""
-        values = {
-            name: getattr(parameters, name) for name in type(parameters).model_fields if name != "algorithm"
-        }
-        if "random_state" in cls._get_param_names():
+        values = {name: getattr(parameters, name) for name in parameter_names(type(parameters))}
+        if cls.randomized:
             values["random_state"] = random_state
         return cls(**values)
 

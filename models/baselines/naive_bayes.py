@@ -78,11 +78,6 @@ class NaiveBayes(WeightedLearner, IncrementalLearner, Explaining):
     has as many examples as all earlier chunks together, but at most 10,000. The first 100 examples are not
     tested.
 
-    Args:
-        alpha: smoothing.
-        label_mode: ``multilabel`` or ``single_label``, with which ``predict`` selects exactly one label.
-        class_weight: ``none`` or ``balanced``.
-
     Attributes:
         feature_totals_: (r, k) totals N_jf.
         all_totals_: (r,) totals over all examples.
@@ -110,16 +105,6 @@ class NaiveBayes(WeightedLearner, IncrementalLearner, Explaining):
     label_weights_: Floats | None
     total_weight_: Floats | None
     _derived: tuple[Floats, Floats] | None = None
-
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        label_mode: Literal["multilabel", "single_label"] = "multilabel",
-        class_weight: ClassWeight = "none",
-    ) -> None:
-        self.alpha = alpha
-        self.label_mode = label_mode
-        self.class_weight = class_weight
 
     @property
     def weights_(self) -> Floats:
@@ -307,6 +292,9 @@ class NaiveBayes(WeightedLearner, IncrementalLearner, Explaining):
         columns = np.searchsorted(features, X.indices)
         part = csr_array((read_only(X.data), columns, read_only(X.indptr)), shape=(X.shape[0], len(features)))
         return self._with_constant_labels(product(part, weights) + bias)
+
+    def _prepare_scores(self) -> None:
+        self._weights_and_bias()
 
     def _weights_and_bias(self) -> tuple[Floats, Floats]:
         """Return the weights and biases, computed once for the present totals."""

@@ -118,13 +118,6 @@ class SVM(WeightedLearner, Explaining):
     label of every training example has the constant score +1. An example is left out for the labels that are
     unknown for it.
 
-    Args:
-        C: cost of the losses, relative to the norm of the weights.
-        class_weight: ``none`` or ``balanced``.
-        precision: ``float64`` or ``float32``, the type of the stored weights.
-        prune: fraction of a label's largest weight below which weights are dropped.
-        random_state: seed of liblinear's order of coordinates.
-
     Attributes:
         coef_: (r, k) weights; sparse if they are pruned.
         intercept_: (k,) intercepts.
@@ -135,24 +128,11 @@ class SVM(WeightedLearner, Explaining):
 
     parameters: ClassVar[type[LearnerParameters]] = SVMParameters
     algorithm: ClassVar[str] = "svm"
+    randomized: ClassVar[bool] = True
     needs_scaled_features: ClassVar[bool] = True
 
     coef_: Coefficients
     intercept_: Floats
-
-    def __init__(
-        self,
-        C: float = 1.0,
-        class_weight: ClassWeight = "none",
-        precision: Precision = "float64",
-        prune: float = 0.0,
-        random_state: int = 0,
-    ) -> None:
-        self.C = C
-        self.class_weight = class_weight
-        self.precision = precision
-        self.prune = prune
-        self.random_state = random_state
 
     def _training(
         self, X: Matrix, Y: Labels, parameters: LinearSVMParameters, context: Context

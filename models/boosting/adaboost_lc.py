@@ -6,7 +6,7 @@ Amit, Dekel & Singer, "A boosting algorithm for label covering in multilabel pro
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -16,7 +16,7 @@ from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, Vector
 from models.base import Context, Learner, LearnerParameters, State, Training
 from models.base.abilities import Explaining
 from models.base.products import product
-from models.boosting.templates import InfiniteWeightError, Template, TemplateParameter, Templates
+from models.boosting.templates import InfiniteWeightError, TemplateParameter, Templates
 from models.boosting.weight_sums import CoveringTrainingSet
 from models.covering import Covering, HammingCovering
 from models.errors import ParameterError
@@ -60,14 +60,8 @@ class AdaBoostLC(Learner, Explaining):
     each of its labels. These features take at most 3 GiB: if they need more, each round gathers them again,
     which costs about a quarter of a product.
 
-    Args:
-        rounds: boosting rounds T.
-        covering: a covering or its JSON value; None for ``{"kind": "hamming"}``. Its label names are those of
-            ``context.labels``, or ``"0"``, ``"1"``, ... without a context.
-        template: ``"parallel"``, ``"sequential"`` or a list of templates: each one is names of features (of
-            ``context.features``, or ``"0"``, ``"1"``, ...) or a mapping from names to entries b.
-        smoothing: added to W₊ and W₋ in d; None for 1e-4 times the mean of W₊ + W₋ over the pairs in which
-            it is positive, computed in each round.
+    Coverings and templates use the names of labels and features in the context; without them, these are
+    called "0", "1", ...
 
     Attributes:
         coef_: (r, k) α(j, l) over the scale of h, so that the scores are X times it.
@@ -83,30 +77,6 @@ class AdaBoostLC(Learner, Explaining):
     algorithm: ClassVar[str] = "adaboost_lc"
 
     coef_: Floats
-
-    def __init__(
-        self,
-        rounds: int = 50,
-        covering: Any = None,
-        template: str | Sequence[Template] = "parallel",
-        smoothing: float | None = None,
-    ) -> None:
-        self.rounds = rounds
-        self.covering = covering
-        self.template = template
-        self.smoothing = smoothing
-
-    def validated_parameters(self) -> AdaBoostLCParameters:
-        """The validated parameters; None as covering stands for the Hamming covering.
-
-        Raises:
-            ParameterError: a parameter has the wrong type or is out of range.
-        """
-        if self.covering is None:
-            arguments = {**self.get_params(deep=False), "covering": HammingCovering(kind="hamming")}
-            return type(self)(**arguments).validated_parameters()
-        parameters: AdaBoostLCParameters = super().validated_parameters()
-        return parameters
 
     def _training(
         self, X: Matrix, Y: Labels, parameters: AdaBoostLCParameters, context: Context

@@ -36,16 +36,6 @@ class AdaBoostMH(Booster):
     2). The score is the sum of all predictions (equation 7). On the training examples the Hamming loss is at
     most Π Z*_s, the product of the true normalisers.
 
-    Args:
-        rounds: number of rounds S.
-        variant: ``real``, ``real_abstaining`` or ``discrete``.
-        smoothing: ε of equation 4; None is 1/(g·m).
-        stump: ``presence``, ``threshold``, or ``auto``: threshold if ``Context.numeric_features`` is true,
-            else presence.
-        bins: the largest number of bins of a feature's values; None for all thresholds.
-        early_stopping: see ``EarlyStopping``; None takes all rounds.
-        random_state: seed for drawing the held-out examples.
-
     ``summary_.facts["first_pivots"]`` names the pivots of the first 100 rounds, in order.
 
     >>> import numpy as np

@@ -16,7 +16,7 @@ from models.base.pivots import Pivots
 from models.base.weighted import WeightedLearner
 from models.boosting.early_stopping import EarlyStoppingMonitor, draw_held_out
 from models.boosting.hypothesis import Hypothesis, WeakHypothesis
-from models.boosting.parameters import BoostingParameters, EarlyStopping
+from models.boosting.parameters import BoostingParameters
 from models.boosting.pivot_history import PivotHistory
 from models.boosting.rounds import Rounds
 from models.boosting.stumps import Stumps, presence_stumps, threshold_stumps
@@ -37,28 +37,11 @@ class Booster(WeightedLearner, Explaining, WithPivots):
     """
 
     parameters: ClassVar[type[LearnerParameters]] = BoostingParameters
+    randomized: ClassVar[bool] = True
     hypothesis_: Hypothesis
     pivot_history_: PivotHistory
     pivot_per_label: ClassVar[bool]
     """Whether each label has pivots of its own."""
-
-    def __init__(
-        self,
-        rounds: int = 200,
-        variant: BoostingVariant = "real",
-        smoothing: float | None = None,
-        stump: str = "auto",
-        bins: int | None = None,
-        early_stopping: EarlyStopping | Mapping[str, Any] | None = None,
-        random_state: int = 0,
-    ) -> None:
-        self.rounds = rounds
-        self.variant = variant
-        self.smoothing = smoothing
-        self.stump = stump
-        self.bins = bins
-        self.early_stopping = early_stopping
-        self.random_state = random_state
 
     @property
     def has_fixed_scale(self) -> bool:

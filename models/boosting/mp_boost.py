@@ -34,16 +34,6 @@ class MPBoost(Booster):
     (local feature selection), each label searches only the features selected for it. On the training examples
     the Hamming loss is at most (1/m) Σ_j Π_s Z*_s^j.
 
-    Args:
-        rounds: number of rounds S.
-        variant: ``real``, ``real_abstaining`` or ``discrete``.
-        smoothing: ε of equation 4; None is 1/(g·m).
-        stump: ``presence``, ``threshold``, or ``auto``: threshold if ``Context.numeric_features`` is true,
-            else presence.
-        bins: the largest number of bins of a feature's values; None for all thresholds.
-        early_stopping: see ``EarlyStopping``; each label stops separately. None takes all rounds.
-        random_state: seed for drawing the held-out examples.
-
     >>> import numpy as np
     >>> X = np.array([[1, 0], [1, 1], [0, 1], [0, 1]])  # documents by terms
     >>> Y = np.array([[1, 0], [1, 1], [0, 1], [0, 1]])  # documents by labels

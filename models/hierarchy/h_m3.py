@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field
@@ -78,16 +78,6 @@ class HM3(Learner, Explaining):
     The linear kernel needs 4k weights for each feature. Other kernels need the kernel matrix of the g
     training examples. Training uses 32·k·(g + r) or 8·g·(g + 4k) bytes and is rejected above 4 GiB.
 
-    Args:
-        C: cost of the slacks.
-        loss: ``simplified_hierarchical`` or ``symmetric_difference``.
-        scaling: ``uniform``, ``sibling`` or ``subtree``; only for the hierarchical loss.
-        kernel: ``linear``, ``polynomial`` or ``rbf``, or an object with parameters, such as
-            ``{"kind": "rbf", "gamma": 2.0}``.
-        gap: relative duality gap at which training stops.
-        passes: maximum number of passes.
-        random_state: seed of the order of the examples.
-
     Attributes:
         forest_: the label forest.
         edge_weights_: with the linear kernel, (r, 4, k) w by feature, edge labeling (2·parent + child) and
@@ -104,30 +94,13 @@ class HM3(Learner, Explaining):
 
     parameters = HM3Parameters
     algorithm: ClassVar[str] = "h_m3"
+    randomized: ClassVar[bool] = True
     needs_scaled_features: ClassVar[bool] = True
 
     forest_: Forest
     kernel_: AnyKernel
     edge_weights_: Floats
     support_: Matrix | None
-
-    def __init__(
-        self,
-        C: float = 1.0,
-        loss: str = "simplified_hierarchical",
-        scaling: str = "uniform",
-        kernel: Any = "linear",
-        gap: float = 1e-2,
-        passes: int = 50,
-        random_state: int = 0,
-    ) -> None:
-        self.C = C
-        self.loss = loss
-        self.scaling = scaling
-        self.kernel = kernel
-        self.gap = gap
-        self.passes = passes
-        self.random_state = random_state
 
     def _training(
         self, X: Matrix, Y: Labels, parameters: HM3Parameters, context: Context

@@ -76,9 +76,6 @@ class HRLS(WeightedLearner, Explaining):
     xᵀA⁻¹Sy = κᵀ(ridge·I + SᵀS)⁻¹y and xᵀA⁻¹x = (x·x − κᵀ(ridge·I + SᵀS)⁻¹κ) / ridge. Training is rejected if
     all factors together use more than 2 GiB. An example of weight v counts v times in S Sᵀ and S y.
 
-    Args:
-        ridge: weight of the identity matrix.
-
     Attributes:
         forest_: the label forest.
         families_: one for each parent that has examples; the family of the roots comes first.
@@ -96,9 +93,6 @@ class HRLS(WeightedLearner, Explaining):
     forest_: Forest
     families_: list[Family]
     ridge_: float
-
-    def __init__(self, ridge: float = 1.0) -> None:
-        self.ridge = ridge
 
     def _training(self, X: Matrix, Y: Labels, parameters: HRLSParameters, context: Context) -> FamilyByFamily:
         self.forest_ = forest_from_context(context, Y.shape[1], self.summary_)

@@ -31,11 +31,6 @@ class HSVM(SVM):
     closed under ancestors. Without a label tree, every label is a root, as in the flat SVM. An example is
     left out for a label if the label or its parent is unknown for it.
 
-    Args:
-        C: cost of the losses, relative to the norm of the weights.
-        class_weight: ``none`` or ``balanced``.
-        random_state: seed of liblinear's order of coordinates.
-
     Attributes:
         coef_: (r, k) weights of the nodes.
         intercept_: (k,) intercepts of the nodes.

@@ -24,8 +24,8 @@ class BinaryRelevancePerceptronParameters(LearnerParameters):
     epochs: int = Field(1, ge=1, le=1_000)
     """Number of passes over the training examples."""
     margin: float = Field(0.0, ge=0, le=1e6)
-    """Also update a perceptron whose inner product is on the right side, but closer to 0 than this number.
-    Try 1 to 4 for features of unit length and several epochs."""
+    """Also update a perceptron whose inner product is on the right side, but closer to 0 than this number
+    (Krauth and Mézard, 1987). Try 1 to 4 for features of unit length and several epochs."""
     initial: Initial = "zeros"
     """Initial weights: zeros, or random from a normal distribution with standard deviation 1e-3."""
     shuffle: bool = False
@@ -43,14 +43,6 @@ class BinaryRelevancePerceptron(OnePerLabelPerceptrons):
     The score is the inner product. A label of every example seen so far has the constant score +1. A
     perceptron does not see the examples for which its label is unknown.
 
-    Args:
-        epochs: passes over the training examples.
-        margin: a perceptron is also updated, by 2y·x, if y·w·x is below this number (the perceptron with
-            margins of Krauth and Mézard, 1987).
-        initial: ``zeros`` or ``random`` weights (normal, standard deviation 1e-3).
-        shuffle: present the examples in a new random order in each epoch.
-        random_state: seed of the order and of the random weights.
-
     Attributes:
         weights_: (r, k) weights.
         operations_: perceptron operations of the training: k inner products for each example, and one update
@@ -63,21 +55,8 @@ class BinaryRelevancePerceptron(OnePerLabelPerceptrons):
 
     parameters: ClassVar[type[LearnerParameters]] = BinaryRelevancePerceptronParameters
     algorithm: ClassVar[str] = "binary_relevance_perceptron"
+    randomized: ClassVar[bool] = True
     needs_scaled_features: ClassVar[bool] = True
-
-    def __init__(
-        self,
-        epochs: int = 1,
-        margin: float = 0.0,
-        initial: Initial = "zeros",
-        shuffle: bool = False,
-        random_state: int = 0,
-    ) -> None:
-        self.epochs = epochs
-        self.margin = margin
-        self.initial = initial
-        self.shuffle = shuffle
-        self.random_state = random_state
 
     def _learn_chunk(
         self,

@@ -49,8 +49,8 @@ class MLPPParameters(LearnerParameters):
     """Add an artificial label that separates relevant from irrelevant labels. The predicted labels are then
     those with more votes than the artificial label."""
     margin: float = Field(0.0, ge=0, le=1e6)
-    """Also update a perceptron whose inner product is on the right side, but closer to 0 than this number.
-    Try 1 to 4 for features of unit length and several epochs."""
+    """Also update a perceptron whose inner product is on the right side, but closer to 0 than this number
+    (Krauth and Mézard, 1987). Try 1 to 4 for features of unit length and several epochs."""
     initial: Initial = "zeros"
     """Initial weights: zeros, or random from a normal distribution with standard deviation 1e-3."""
     shuffle: bool = False
@@ -79,17 +79,6 @@ class MLPP(IncrementalLearner, Explaining):
 
     Weights are float64 if they fit in 1 GiB, else float32. Inner products are computed in the same precision.
 
-    Args:
-        epochs: passes over the training examples.
-        voting: ``max_wins`` or ``weighted``.
-        calibrated: add the artificial label.
-        margin: a perceptron is also updated, by 2y·x, if y·w·x is below this number (the perceptron with
-            margins of Krauth and Mézard, 1987).
-        initial: ``zeros`` or ``random`` weights (normal, standard deviation 1e-3). A pair of two labels
-            without examples then votes for a random label instead of the first.
-        shuffle: present the examples in a new random order in each epoch.
-        random_state: seed of the order and of the random weights.
-
     Attributes:
         pair_weights_: (r, k(k-1)/2) weights of the pairs in lexicographic order. Each row holds the weights
             of a feature, because training reads and changes the rows of the features of one example at a
@@ -107,6 +96,7 @@ class MLPP(IncrementalLearner, Explaining):
 
     parameters: ClassVar[type[LearnerParameters]] = MLPPParameters
     algorithm: ClassVar[str] = "mlpp"
+    randomized: ClassVar[bool] = True
     needs_scaled_features: ClassVar[bool] = True
 
     pair_weights_: AnyArray
@@ -114,24 +104,6 @@ class MLPP(IncrementalLearner, Explaining):
     operations_: int
     updates_: int
     _bounds: VoteBounds | None
-
-    def __init__(
-        self,
-        epochs: int = 1,
-        voting: Voting = "max_wins",
-        calibrated: bool = False,
-        margin: float = 0.0,
-        initial: Initial = "zeros",
-        shuffle: bool = False,
-        random_state: int = 0,
-    ) -> None:
-        self.epochs = epochs
-        self.voting = voting
-        self.calibrated = calibrated
-        self.margin = margin
-        self.initial = initial
-        self.shuffle = shuffle
-        self.random_state = random_state
 
     def quick_top(self, X: Any, top: int, thresholds: Floats | None = None) -> QuickVotes:
         """Return the best labels of each example without counting all votes (quick weighted voting).

@@ -28,10 +28,12 @@ class MMPParameters(LearnerParameters):
     epochs: int = Field(1, ge=1, le=1_000)
     """Number of passes over the training examples. Many passes tend to overfit (figure 7)."""
     loss: Loss = "is_error"
-    """The ranking loss δ that sets the size of an update."""
+    """The ranking loss δ that sets the size of an update: ``is_error``, 1 for any wrong ranking;
+    ``error_set_size`` (eq. 5); ``margin`` (eq. 7); or ``average_precision``, 1 - AvgP (eq. 8)."""
     penalty: Penalty = "uniform"
     """How an update is distributed over the misordered pairs of labels: equally, in proportion to the
-    difference of their scores, or only to the pair with the largest difference."""
+    difference of their scores, or only to the pair with the largest difference (among equals, that whose
+    labels sort first)."""
     margin: float = Field(0.0, ge=0, le=1e6)
     """Also update if a relevant label is above an irrelevant label by this number or less. Try 1 to 4 for
     features of unit length and several epochs."""
@@ -53,19 +55,6 @@ class MMP(OnePerLabelPerceptrons):
     In training, a relevant label that ties with an irrelevant label is misordered: among equal scores,
     irrelevant labels rank first. An example with no labels or all labels changes nothing.
 
-    Args:
-        epochs: passes over the training examples.
-        loss: δ: ``is_error`` (1 for any wrong ranking), ``error_set_size`` (eq. 5), ``margin`` (eq. 7) or
-            ``average_precision`` (1 - AvgP, eq. 8).
-        penalty: ``uniform`` (1 for each misordered pair), ``proportional`` (the difference of the two scores,
-            or uniform if all differences are 0) or ``max`` (1 for the pair with the largest difference only;
-            among equals, for the pair whose labels sort first).
-        margin: the scores of relevant labels count as lower by this number when training looks for misordered
-            pairs, so that every relevant label must be above all irrelevant labels by more than the margin.
-        initial: ``zeros`` or ``random`` weights (normal, standard deviation 1e-3).
-        shuffle: present the examples in a new random order in each epoch.
-        random_state: seed of the order and of the random weights.
-
     Attributes:
         weights_: (r, k) weights.
         operations_: perceptron operations of the training: k inner products for each example, and one update
@@ -79,25 +68,8 @@ class MMP(OnePerLabelPerceptrons):
 
     parameters: ClassVar[type[LearnerParameters]] = MMPParameters
     algorithm: ClassVar[str] = "mmp"
+    randomized: ClassVar[bool] = True
     needs_scaled_features: ClassVar[bool] = True
-
-    def __init__(
-        self,
-        epochs: int = 1,
-        loss: Loss = "is_error",
-        penalty: Penalty = "uniform",
-        margin: float = 0.0,
-        initial: Initial = "zeros",
-        shuffle: bool = False,
-        random_state: int = 0,
-    ) -> None:
-        self.epochs = epochs
-        self.loss = loss
-        self.penalty = penalty
-        self.margin = margin
-        self.initial = initial
-        self.shuffle = shuffle
-        self.random_state = random_state
 
     def _learn_chunk(
         self,

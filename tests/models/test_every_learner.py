@@ -127,6 +127,18 @@ def test_the_constructor_has_the_defaults_of_the_parameters(algorithm: str) -> N
 
 
 @every_learner
+def test_the_constructor_refuses_unknown_names_and_the_docstring_has_every_parameter(algorithm: str) -> None:
+    learner = ENTRIES[algorithm].learner
+    with pytest.raises(
+        TypeError, match=rf"{learner.__name__}\(.*\): got an unexpected keyword argument 'size'"
+    ):
+        learner(size=1)
+    for name, field in learner.parameters.model_fields.items():
+        first = (field.description or "").split()[:1]
+        assert name == "algorithm" or f"\n    {name}: {''.join(first)}" in (learner.__doc__ or "")
+
+
+@every_learner
 def test_a_learner_can_be_created_from_its_parameters(algorithm: str) -> None:
     parameters = create(algorithm).validated_parameters()
     learner = ENTRIES[algorithm].learner.from_parameters(parameters, random_state=3)
