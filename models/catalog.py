@@ -15,6 +15,7 @@ from typing_extensions import TypeAliasType
 
 from models.base import Learner, LearnerParameters
 from models.base.incremental import IncrementalLearner
+from models.base.weighted import WeightedLearner
 from models.baselines.naive_bayes import NaiveBayes, NaiveBayesParameters
 from models.baselines.svm import SVM, SVMParameters
 from models.boosting.adaboost_lc import AdaBoostLC, AdaBoostLCParameters
@@ -243,11 +244,9 @@ _SEPARATE_LEARNERS = sorted(
 
 
 _WEIGHTED_LEARNERS = sorted(
-    algorithm
-    for algorithm, entry in ENTRIES.items()
-    if entry.learner.parameters.model_validate({"algorithm": algorithm}).accepts_weights()
+    algorithm for algorithm, entry in ENTRIES.items() if issubclass(entry.learner, WeightedLearner)
 )
-"""The learners that accept weights of examples with their default parameters."""
+"""The learners that accept weights of examples."""
 
 
 INCREMENTAL_LEARNERS = sorted(
@@ -437,8 +436,7 @@ def check_weights(learner: Learner | LearnerParameters) -> None:
     Raises:
         ParameterError: it does not accept weights (pointer ``/learner/algorithm``).
     """
-    parameters = learner.validated_parameters() if isinstance(learner, Learner) else learner
-    if not parameters.accepts_weights():
+    if _algorithm(learner) not in _WEIGHTED_LEARNERS and not isinstance(learner, WeightedLearner):
         raise ParameterError(
             f"some training examples have a weight other than 1, and {_algorithm(learner)} does not accept "
             f"weights; use one of {', '.join(_WEIGHTED_LEARNERS)}, or upload the data set without weights",

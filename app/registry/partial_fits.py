@@ -24,6 +24,7 @@ from app.serving.instances import to_documents
 from app.serving.loaded_models import LoadedModels
 from app.serving.preloading import load_before_use
 from models import artifact, catalog
+from models.base.incremental import IncrementalLearner
 from models.errors import ArtifactError, CoveyError, ParameterError
 from models.pipeline import Pipeline
 from models.pipeline.partial_fit import partial_fit
@@ -90,7 +91,7 @@ def create(
 def _check(parent: Pipeline, number: int, body: PartialFit) -> None:
     """Check what does not depend on the documents."""
     learner = parent.learner_
-    if not learner.can_partial_fit:
+    if not isinstance(learner, IncrementalLearner):
         message = (
             f"version {number} is of the learner {learner.algorithm}, which cannot continue a training; the "
             f"learners that can are {', '.join(catalog.INCREMENTAL_LEARNERS)}"

@@ -10,7 +10,7 @@ import numpy as np
 
 from models import catalog
 from models.arrays import Bools, Floats
-from models.base import Context
+from models.base import Context, Problem
 from models.calibration import fit_label_calibration
 from models.data.examples import Examples
 from models.decisions import HeldOut
@@ -139,9 +139,7 @@ def train(task: Task, features_parameters: Json, learner_parameters: Json) -> Tr
         features,
         learner,
         raw,
-        X,
-        Y,
-        context=context,
+        Problem(X, Y, context),
         seed=task.seed,
         monitor=_ignore,
         resume={},

@@ -44,17 +44,18 @@ class _Remembered(WeightedLearner):
         y: Any,
         sample_weight: Any = None,
         *,
+        groups: Any = None,
         context: Context | None = None,
         monitor: Monitor | None = None,
         resume: State | None = None,
     ) -> Self:
         """Take over the training on the same examples, or learn from them."""
         arrays = [X.indptr, X.indices, X.data, y.indptr, y.indices]
-        if context is not None and context.weights is not None:
-            arrays.append(context.weights)
+        if sample_weight is not None:
+            arrays.append(sample_weight)
         key = (repr(self).encode(), *(array.tobytes() for array in arrays))
         if key not in self.trained:
-            super().fit(X, y, sample_weight, context=context, monitor=monitor, resume=resume)
+            super().fit(X, y, sample_weight, groups=groups, context=context, monitor=monitor, resume=resume)
             self.trained[key] = {**self.__dict__}
         self.__dict__.update(self.trained[key])
         return self

@@ -6,7 +6,7 @@ in ``models.catalog``.
 
 from models.base.learner import Learner, LearnerParameters
 from models.base.steps import Training
-from models.base.training import Context, Monitor, Step, TrainingSummary, ValidationSet
+from models.base.training import Context, Monitor, Problem, Step, TrainingSummary, ValidationSet
 from models.serialization.state import State
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "Learner",
     "LearnerParameters",
     "Monitor",
+    "Problem",
     "State",
     "Step",
     "Training",

@@ -16,11 +16,12 @@ from scipy.sparse import csr_array
 from typing_extensions import override
 
 from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix, read_only
-from models.base import Context, Learner, State, Training, TrainingSummary
+from models.base import Context, Learner, Problem, State, Training, TrainingSummary
 from models.base.column_names import check_column_names, set_column_names
 from models.base.learning_curve import MEASURES, RunningMeans
 from models.base.training import abbreviated
 from models.base.validation import as_training_matrices, check_magnitude, indicator_of_classes
+from models.base.weights import as_weights
 from models.errors import ParameterError, UnsuitableDataError
 from models.serialization.state import read_array, read_integer, require
 from models.serialization.strings import unpack_strings
@@ -92,7 +93,7 @@ class IncrementalLearner(Learner):
                 as for scikit-learn's classifiers.
             classes: all classes of these and of later examples, in the first call with one class per example;
                 may be omitted afterwards, and after ``fit``.
-            context: label names, in label order, unknown labels, and weights of the examples.
+            context: label names, in label order, and unknown labels.
 
         Raises:
             ParameterError: a parameter is invalid, or the label names are not in label order.
@@ -100,10 +101,12 @@ class IncrementalLearner(Learner):
             ValueError: the number of features or labels differs from earlier calls, or a class is not among
                 the classes of the first call.
         """
-        self._continue(X, y, classes, context)
+        self._continue(X, y, classes, None, context)
         return self
 
-    def test_then_train(self, X: Any, Y: Any, *, context: Context | None = None) -> Floats:
+    def test_then_train(
+        self, X: Any, Y: Any, sample_weight: Any = None, *, context: Context | None = None
+    ) -> Floats:
         """Continue to learn as ``partial_fit`` does, and score each example before learning it.
 
         Such scores are as good as those of held-out examples (progressive validation: Blum, Kalai and
@@ -114,6 +117,7 @@ class IncrementalLearner(Learner):
         Args:
             X: (n, r) features.
             Y: (n, k) relevant labels, of the labels of the learner.
+            sample_weight: (n,) how much each example counts, if the learner accepts weights; positive.
             context: as for ``partial_fit``.
 
         Returns:
@@ -126,18 +130,18 @@ class IncrementalLearner(Learner):
         scores = np.empty((X.shape[0], self.n_labels_))
         self._tests_into = scores
         try:
-            self._continue(X, Y, None, context)
+            self._continue(X, Y, None, as_weights(sample_weight, X.shape[0]), context)
         finally:
             self._tests_into = None
         return scores
 
-    def _continue(self, X: Any, y: Any, classes: Any, context: Context | None) -> None:
+    def _continue(
+        self, X: Any, y: Any, classes: Any, weights: Floats | None, context: Context | None
+    ) -> None:
         parameters = self.validated_parameters()
         single_label, known_classes, Y = self._read_labels(y, classes)
         matrix, labels = as_training_matrices(X, Y)
-        checked = self._check_unknown(context or Context(), labels, parameters)
-        unknown = checked.unknown
-        weights = self._check_weights(checked, labels.shape[0], parameters).weights
+        unknown = self._check_unknown(context or Context(), labels, parameters).unknown
         names = _names(context, labels.shape[1])
         check_magnitude(matrix, context.features if context is not None else None)
         self._check_features(matrix)
@@ -198,10 +202,11 @@ class IncrementalLearner(Learner):
         copied.single_label_, copied.classes_ = self.single_label_, self.classes_
         return copied
 
-    def _training(self, X: Matrix, Y: Labels, parameters: Any, context: Context) -> Training:
+    def _training(self, problem: Problem, parameters: Any) -> Training:
+        X, k = problem.X, problem.Y.shape[1]
         self._check_features(X)
-        self._reset(X.shape[1], _names(context, Y.shape[1]), Y.shape[1], parameters)
-        return Passes(self, X, Y, parameters, context)
+        self._reset(X.shape[1], _names(problem.context, k), k, parameters)
+        return Passes(self, problem, parameters)
 
     def _scores_so_far(self) -> Callable[[Matrix], Floats] | None:
         """Return a function that scores examples with the current model; None if that is not possible."""
@@ -493,12 +498,10 @@ class Passes(Training):
 
     unit: ClassVar[str] = "examples"
 
-    def __init__(
-        self, learner: IncrementalLearner, X: Matrix, Y: Labels, parameters: Any, context: Context
-    ) -> None:
-        super().__init__(X.shape[0] * learner._passes(parameters))  # noqa: SLF001 - a part of the learner
+    def __init__(self, learner: IncrementalLearner, problem: Problem, parameters: Any) -> None:
+        super().__init__(problem.X.shape[0] * learner._passes(parameters))  # noqa: SLF001 - a part of the learner
         self._learner = learner
-        self._examples = X, Y, context.unknown, context.weights
+        self._examples = problem.X, problem.Y, problem.context.unknown, problem.weights
         self._parameters = parameters
         self._chunks = self._remaining_chunks()
 

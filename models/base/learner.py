@@ -25,7 +25,7 @@ from models.base.classes import pack_classes, unpack_classes
 from models.base.column_names import check_column_names, set_column_names
 from models.base.constructor import document, make_constructor, parameter_names
 from models.base.steps import Training, run
-from models.base.training import Context, Monitor, Step, TrainingSummary
+from models.base.training import Context, Monitor, Problem, Step, TrainingSummary
 from models.base.validation import (
     as_feature_matrix,
     as_label_matrix,
@@ -49,10 +49,6 @@ class LearnerParameters(BaseModel):
 
         Such a learner can leave an example out for the labels that are unknown for it.
         """
-        return False
-
-    def accepts_weights(self) -> bool:
-        """Whether examples can have weights, so that an example of weight 2 counts as two equal examples."""
         return False
 
     def check_documents(self, *, numeric_features: bool) -> None:
@@ -139,6 +135,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         X: Any,
         y: Any,
         *,
+        groups: Any = None,
         context: Context | None = None,
         monitor: Monitor | None = None,
         resume: State | None = None,
@@ -150,17 +147,31 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             y: (g, k) relevant labels as 0/1, sparse or dense. A row may have no label. Alternatively (g,) one
                 class per example, as for scikit-learn's classifiers: each class becomes a label (two classes
                 become one label, for the second class), and ``predict`` returns classes.
+            groups: (g,) the document of each example. A learner that holds out training examples keeps those
+                with equal numbers together. None if every example is a document of its own.
             context: label and feature names, the label tree, candidate features of each label, unknown
-                labels, weights and documents of the examples, and validation examples.
+                labels, and validation examples.
             monitor: called after every step.
             resume: a snapshot of an interrupted call with the same X, y and parameters, to continue it.
 
         Raises:
             ParameterError: a parameter is invalid.
             UnsuitableDataError: this algorithm cannot learn from this data, for example because it trains
-                all labels together and some are unknown, or because it does not accept weights.
+                all labels together and some are unknown.
             ValueError: X or y is invalid, for example because it contains NaN.
         """
+        return self._fit(X, y, None, groups, context, monitor, resume)
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        weights: Floats | None,
+        groups: Any,
+        context: Context | None,
+        monitor: Monitor | None,
+        resume: State | None,
+    ) -> Self:
         parameters = self.validated_parameters()
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
@@ -176,9 +187,9 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         self.n_labels_ = labels.shape[1]
         self.summary_ = TrainingSummary()
         context = self._check_unknown(context or Context(), labels, parameters)
-        context = self._check_weights(context, labels.shape[0], parameters)
         check_magnitude(matrix, context.features)
-        run(self._training(matrix, labels, parameters, context), monitor or _no_monitor, resume)
+        problem = Problem(matrix, labels, context, weights, None if groups is None else np.asarray(groups))
+        run(self._training(problem, parameters), monitor or _no_monitor, resume)
         return self
 
     def _check_unknown(self, context: Context, Y: Labels, parameters: LearnerParameters) -> Context:
@@ -204,29 +215,6 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
                 "label separately, or state for each example whether the label applies"
             )
         return replace(context, unknown=unknown)
-
-    def _check_weights(self, context: Context, g: int, parameters: LearnerParameters) -> Context:
-        """Check the weights of the examples, and return the context without them if all are 1.
-
-        Raises:
-            UnsuitableDataError: there are weights, and this learner does not accept them.
-            ValueError: the weights do not have the shape (g,), or one is not a positive finite number.
-        """
-        if context.weights is None:
-            return context
-        weights = np.asarray(context.weights, dtype=np.float64)
-        if weights.shape != (g,):
-            raise ValueError(f"the weights have the shape {weights.shape}, but there are {g} examples")
-        if not (np.isfinite(weights) & (weights > 0)).all():
-            raise ValueError("the weight of an example must be a positive finite number")
-        if (weights == 1.0).all():
-            return replace(context, weights=None)
-        if not parameters.accepts_weights():
-            raise UnsuitableDataError(
-                f"some training examples have a weight other than 1, and {self.algorithm} does not accept "
-                "weights; use a learner that does, or remove the weights"
-            )
-        return replace(context, weights=weights)
 
     def decision_function(self, X: Any) -> Floats:
         """Return unrounded scores of every label, (n, k) float64; (n,) if ``fit`` received two classes."""
@@ -297,15 +285,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         return True
 
     @abstractmethod
-    def _training(self, X: Matrix, Y: Labels, parameters: Any, context: Context) -> Training:
-        """Begin a training.
-
-        Args:
-            X: (g, r) features.
-            Y: (g, k) relevant labels.
-            parameters: the validated parameters.
-            context: what else is known.
-        """
+    def _training(self, problem: Problem, parameters: Any) -> Training:
+        """Begin a training on checked examples with validated parameters."""
 
     @abstractmethod
     def _scores(self, X: Matrix) -> Floats: ...

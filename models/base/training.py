@@ -41,10 +41,6 @@ class Context:
             parameter whose value ``auto`` depends on it.
         unknown: (g, k) labels of which nobody knows whether they apply to an example, disjoint from Y; None
             if there are none. Only learners that train each label separately accept them.
-        weights: (g,) how much each example counts, positive; 2 as much as two equal examples. None if all
-            are 1. Only some learners accept them.
-        groups: (g,) the document of each example. A learner that holds out training examples keeps those with
-            equal numbers together. None if every example is a document of its own.
         n_jobs: number of threads that a learner may use; they never change the result.
         validation: examples for early stopping; None lets the learner hold out training examples.
     """
@@ -55,18 +51,42 @@ class Context:
     candidates: csr_array[Any, tuple[int, int]] | None = None
     numeric_features: bool = False
     unknown: Labels | None = None
-    weights: Floats | None = None
-    groups: Ints | None = None
     n_jobs: int = 1
     validation: ValidationSet | None = None
 
     def where(self, rows: AnyArray) -> Context:
         """Return the context of some of the examples: a mask, (g,), or their indices."""
-        return replace(
-            self,
-            unknown=None if self.unknown is None else as_label_matrix(self.unknown)[rows],
-            weights=None if self.weights is None else self.weights[rows],
-            groups=None if self.groups is None else self.groups[rows],
+        return replace(self, unknown=None if self.unknown is None else as_label_matrix(self.unknown)[rows])
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Everything that a learner is fitted on.
+
+    Attributes:
+        X: (g, r) features.
+        Y: (g, k) relevant labels.
+        context: what else is known.
+        weights: (g,) how much each example counts, positive; 2 as much as two equal examples. None if all
+            are 1.
+        groups: (g,) the document of each example. A learner that holds out training examples keeps those with
+            equal numbers together. None if every example is a document of its own.
+    """
+
+    X: Matrix
+    Y: Labels
+    context: Context = field(default_factory=Context)
+    weights: Floats | None = None
+    groups: Ints | None = None
+
+    def where(self, rows: AnyArray) -> Problem:
+        """Return the problem of some of the examples: a mask, (g,), or their indices."""
+        return Problem(
+            self.X[rows],
+            self.Y[rows],
+            self.context.where(rows),
+            None if self.weights is None else self.weights[rows],
+            None if self.groups is None else self.groups[rows],
         )
 
 

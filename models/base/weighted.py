@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Self, cast
 
 import numpy as np
 from scipy import sparse
 
+from models.arrays import Floats, Ints
 from models.base.learner import Learner
-from models.base.training import Context, Monitor
+from models.base.training import Context, Monitor, Problem
 from models.base.weights import as_weights
 from models.serialization.state import State
 
@@ -23,6 +23,7 @@ class WeightedLearner(Learner):
         y: Any,
         sample_weight: Any = None,
         *,
+        groups: Any = None,
         context: Context | None = None,
         monitor: Monitor | None = None,
         resume: State | None = None,
@@ -33,7 +34,8 @@ class WeightedLearner(Learner):
             X: (g, r) features.
             y: (g, k) relevant labels as 0/1, or (g,) classes.
             sample_weight: (g,) how much each example counts: 2 as much as two equal examples, and 0 as if it
-                was not there. None if all count once, or if ``context.weights`` states it.
+                was not there. None if all count once.
+            groups: as for :meth:`Learner.fit`.
             context: as for :meth:`Learner.fit`.
             monitor: as for :meth:`Learner.fit`.
             resume: as for :meth:`Learner.fit`.
@@ -43,35 +45,58 @@ class WeightedLearner(Learner):
             UnsuitableDataError: this algorithm cannot learn from this data.
             ValueError: X, y or the weights are invalid.
         """
-        X, y, context = weighted_examples(X, y, sample_weight, context)
-        return super().fit(X, y, context=context, monitor=monitor, resume=resume)
+        rows, weights = counting_examples(X, sample_weight)
+        if rows is not None:
+            X, y = with_rows(X)[rows], with_rows(y)[rows]
+            groups = None if groups is None else np.asarray(groups)[rows]
+            context = None if context is None else context.where(rows)
+        return self._fit(X, y, weights, groups, context, monitor, resume)
 
 
-def weighted_examples(
-    X: Any, Y: Any, sample_weight: Any, context: Context | None
-) -> tuple[Any, Any, Context | None]:
-    """Return examples without those of weight 0, and a context with the weights of the others.
+def counting_examples(X: Any, sample_weight: Any) -> tuple[Ints | None, Floats | None]:
+    """Return the examples whose weight is not 0, and their weights.
+
+    Returns:
+        their rows, None for all; and their weights, None if all are 1.
 
     Raises:
         ValueError: a weight is negative or not finite, the number of weights differs from the number of
-            examples, no weight is positive, or ``context`` also has weights.
+            examples, or no weight is positive.
     """
     if sample_weight is None:
-        return X, Y, context
-    context = context or Context()
-    if context.weights is not None:
-        raise ValueError("pass the weights either as sample_weight or in the context")
-    X = _with_rows(X)
+        return None, None
+    X = with_rows(X)
     weights = as_weights(sample_weight, X.shape[0] if X.ndim else 0)
-    if weights is None or weights.all():
-        return X, Y, replace(context, weights=weights)
-    rows = np.flatnonzero(weights)
-    if not len(rows):
-        raise ValueError("the weights of all examples are zero; there is nothing to learn")
-    Y = _with_rows(Y)
-    return X[rows], Y[rows], replace(context, weights=weights).where(rows)
+    rows = None
+    if weights is not None and not weights.all():
+        rows = np.flatnonzero(weights)
+        if not len(rows):
+            raise ValueError("the weights of all examples are zero; there is nothing to learn")
+        weights = weights[rows]
+    return rows, None if weights is None or (weights == 1.0).all() else weights
 
 
-def _with_rows(X: Any) -> Any:
+def with_rows(X: Any) -> Any:
     """Return a matrix of which rows can be selected."""
     return cast("Any", X).tocsr() if sparse.issparse(X) else np.asarray(X)
+
+
+def fit_learner(
+    learner: Learner, problem: Problem, *, monitor: Monitor | None = None, resume: State | None = None
+) -> None:
+    """Fit any learner. Only a learner that accepts weights gets them.
+
+    Raises:
+        ParameterError: as for :meth:`Learner.fit`.
+        UnsuitableDataError: as for :meth:`Learner.fit`.
+    """
+    weighted = {} if problem.weights is None else {"sample_weight": problem.weights}
+    learner.fit(
+        problem.X,
+        problem.Y,
+        groups=problem.groups,
+        context=problem.context,
+        monitor=monitor,
+        resume=resume,
+        **weighted,
+    )

@@ -20,7 +20,7 @@ from models.base.abilities import Explaining
 from models.base.incremental import IncrementalLearner
 from models.base.memory import check_weights_size
 from models.base.products import product
-from models.base.weighted import WeightedLearner, weighted_examples
+from models.base.weighted import WeightedLearner, counting_examples, with_rows
 from models.baselines.class_weight import ClassWeight
 from models.errors import UnsuitableDataError
 from models.serialization.state import read_array, require
@@ -48,10 +48,6 @@ class NaiveBayesParameters(LearnerParameters):
     def trains_labels_separately(self) -> bool:
         """Return whether each label is compared with its own complement."""
         return self.label_mode == "multilabel"
-
-    def accepts_weights(self) -> bool:
-        """Return true: a weight multiplies what its example adds to the totals."""
-        return True
 
 
 class NaiveBayes(WeightedLearner, IncrementalLearner, Explaining):
@@ -211,8 +207,12 @@ class NaiveBayes(WeightedLearner, IncrementalLearner, Explaining):
             UnsuitableDataError: this algorithm cannot learn from this data.
             ValueError: X, y, the classes or the weights are invalid.
         """
-        X, y, context = weighted_examples(X, y, sample_weight, context)
-        return super().partial_fit(X, y, classes, context=context)
+        rows, weights = counting_examples(X, sample_weight)
+        if rows is not None:
+            X, y = with_rows(X)[rows], with_rows(y)[rows]
+            context = None if context is None else context.where(rows)
+        self._continue(X, y, classes, weights, context)
+        return self
 
     def _decide(self, scores: Floats) -> Bools:
         if self.label_mode == "multilabel":

@@ -17,8 +17,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 from typing_extensions import override
 
-from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix, Vector, read_only
-from models.base import Context, LearnerParameters, State, Training
+from models.arrays import AnyArray, Bools, Floats, Ints, Matrix, Vector, read_only
+from models.base import LearnerParameters, Problem, State, Training
 from models.base.abilities import Explaining
 from models.base.products import product
 from models.base.training import abbreviated
@@ -53,10 +53,6 @@ class LinearSVMParameters(LearnerParameters):
 
     def trains_labels_separately(self) -> bool:
         """Return true: each label has its own SVM."""
-        return True
-
-    def accepts_weights(self) -> bool:
-        """Return true: a weight multiplies the loss of its example."""
         return True
 
 
@@ -134,10 +130,8 @@ class SVM(WeightedLearner, Explaining):
     coef_: Coefficients
     intercept_: Floats
 
-    def _training(
-        self, X: Matrix, Y: Labels, parameters: LinearSVMParameters, context: Context
-    ) -> LabelByLabel:
-        return LabelByLabel(self, X, Y, parameters, context, lambda _: None)
+    def _training(self, problem: Problem, parameters: LinearSVMParameters) -> LabelByLabel:
+        return LabelByLabel(self, problem, parameters, lambda _: None)
 
     def score_one(self, x: Vector) -> Floats:
         """Return the scores of one example; see the base class."""
@@ -169,10 +163,8 @@ class LabelByLabel(Training):
 
     Args:
         learner: receives the weights.
-        X: (g, r) features.
-        Y: (g, k) relevant labels.
+        problem: the examples.
         parameters: the validated parameters.
-        context: contains the unknown labels, the weights and the number of threads.
         rows_of: returns the rows of the examples of a label; None: all.
     """
 
@@ -181,19 +173,17 @@ class LabelByLabel(Training):
     def __init__(
         self,
         learner: SVM,
-        X: Matrix,
-        Y: Labels,
+        problem: Problem,
         parameters: LinearSVMParameters,
-        context: Context,
         rows_of: Callable[[int], Ints | None],
     ) -> None:
-        k = Y.shape[1]
+        X, k = problem.X, problem.Y.shape[1]
         super().__init__(k)
         self._learner = learner
         self._parameters = parameters
-        self._context = context
+        self._context = problem.context
         self._n_features = X.shape[1]
-        self._problems = BinaryProblems(_with_int32_indices(X), Y, rows_of, context)
+        self._problems = BinaryProblems(problem, rows_of)
         self._columns = CoefficientColumns(X.shape[1], k, Compression(parameters.precision, parameters.prune))
         self._intercept = np.zeros(k)
         self._converged = np.ones(k, dtype=np.bool_)
@@ -264,18 +254,17 @@ class BinaryProblems:
     """The binary problem of each label: its examples, which of them are positive, and their weights.
 
     Args:
-        X: (g, r) features of all examples.
-        Y: (g, k) their relevant labels.
+        problem: the examples.
         rows_of: returns the rows of the examples of a label; None: all.
-        context: contains the unknown labels and the weights.
     """
 
-    def __init__(self, X: Matrix, Y: Labels, rows_of: Callable[[int], Ints | None], context: Context) -> None:
-        self._X = X
+    def __init__(self, problem: Problem, rows_of: Callable[[int], Ints | None]) -> None:
+        unknown = problem.context.unknown
+        self._X = _with_int32_indices(problem.X)
         self._rows_of = rows_of
-        self._columns = Y.tocsc()
-        self._unknown = context.unknown.tocsc() if context.unknown is not None else None
-        self._weights = context.weights
+        self._columns = problem.Y.tocsc()
+        self._unknown = unknown.tocsc() if unknown is not None else None
+        self._weights = problem.weights
 
     def n_examples(self, j: int) -> int:
         """Return the number of examples of the problem of label j."""

@@ -12,8 +12,8 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import override
 
-from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, Vector
-from models.base import Context, Learner, LearnerParameters, State, Training
+from models.arrays import AnyArray, Floats, Ints, Matrix, Vector
+from models.base import Learner, LearnerParameters, Problem, State, Training
 from models.base.abilities import Explaining
 from models.base.products import product
 from models.boosting.templates import InfiniteWeightError, TemplateParameter, Templates
@@ -78,10 +78,8 @@ class AdaBoostLC(Learner, Explaining):
 
     coef_: Floats
 
-    def _training(
-        self, X: Matrix, Y: Labels, parameters: AdaBoostLCParameters, context: Context
-    ) -> CoveringRounds:
-        return CoveringRounds(self, X, Y, parameters, context)
+    def _training(self, problem: Problem, parameters: AdaBoostLCParameters) -> CoveringRounds:
+        return CoveringRounds(self, problem, parameters)
 
     def score_one(self, x: Vector) -> Floats:
         """Return the scores of one example; see the base class."""
@@ -112,9 +110,8 @@ class CoveringRounds(Training):
 
     unit: ClassVar[str] = "rounds"
 
-    def __init__(
-        self, learner: AdaBoostLC, X: Matrix, Y: Labels, parameters: AdaBoostLCParameters, context: Context
-    ) -> None:
+    def __init__(self, learner: AdaBoostLC, problem: Problem, parameters: AdaBoostLCParameters) -> None:
+        X, Y, context = problem.X, problem.Y, problem.context
         super().__init__(parameters.rounds)
         self._learner = learner
         self._smoothing = parameters.smoothing

@@ -10,7 +10,7 @@ import numpy as np
 from typing_extensions import override
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, Vector
-from models.base import Context, LearnerParameters, State, Training, ValidationSet
+from models.base import Context, LearnerParameters, Problem, State, Training, ValidationSet
 from models.base.abilities import Explaining, WithPivots
 from models.base.pivots import Pivots
 from models.base.weighted import WeightedLearner
@@ -83,8 +83,8 @@ class Booster(WeightedLearner, Explaining, WithPivots):
     def _scores(self, X: Matrix) -> Floats:
         return self.hypothesis_.scores(X)
 
-    def _training(self, X: Matrix, Y: Labels, parameters: Any, context: Context) -> BoostingRounds:
-        return BoostingRounds(self, X, Y, parameters, context)
+    def _training(self, problem: Problem, parameters: Any) -> BoostingRounds:
+        return BoostingRounds(self, problem, parameters)
 
     @abstractmethod
     def _rounds(
@@ -127,26 +127,26 @@ class BoostingRounds(Training):
 
     unit: ClassVar[str] = "rounds"
 
-    def __init__(
-        self, learner: Booster, X: Matrix, Y: Labels, parameters: BoostingParameters, context: Context
-    ) -> None:
+    def __init__(self, learner: Booster, problem: Problem, parameters: BoostingParameters) -> None:
         super().__init__(parameters.rounds)
+        context = problem.context
         self._learner = learner
         self._context = context
         self._by_presence = parameters.tests_presence(numeric_features=context.numeric_features)
         parameters.check_documents(numeric_features=context.numeric_features)
-        weights = context.weights
         self._stopping: EarlyStoppingMonitor | None = None
         if (early := parameters.early_stopping) is not None:
             validation = context.validation
             if validation is None:
-                held_out = draw_held_out(Y, early.validation_fraction, learner.random_state, context.groups)
-                validation = ValidationSet(X[held_out], Y[held_out])
-                X, Y = X[~held_out], Y[~held_out]
-                weights = None if weights is None else weights[~held_out]
+                held_out = draw_held_out(
+                    problem.Y, early.validation_fraction, learner.random_state, problem.groups
+                )
+                validation = ValidationSet(problem.X[held_out], problem.Y[held_out])
+                problem = problem.where(~held_out)
             self._stopping = EarlyStoppingMonitor(
                 validation, early, by_presence=self._by_presence, per_label=learner.pivot_per_label
             )
+        X, Y, weights = problem.X, problem.Y, problem.weights
         self._shape = X.shape[1], Y.shape[1]
         total = Y.shape[0] if weights is None else float(weights.sum())
         smoothing = parameters.smoothing or 1 / (total * Y.shape[1])

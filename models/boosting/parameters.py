@@ -68,7 +68,3 @@ class BoostingParameters(LearnerParameters):
                 "the stumps test presence and have no thresholds; remove bins, or set stump to threshold",
                 "/learner/bins",
             )
-
-    def accepts_weights(self) -> bool:
-        """Return true: the initial distribution gives each example its share of the weights."""
-        return True

@@ -11,7 +11,7 @@ from pydantic import Field
 from typing_extensions import override
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, Vector
-from models.base import Context, Learner, LearnerParameters, State, Training
+from models.base import Learner, LearnerParameters, Problem, State, Training
 from models.base.abilities import Explaining
 from models.base.products import product
 from models.errors import ParameterError, UnsuitableDataError
@@ -102,18 +102,16 @@ class HM3(Learner, Explaining):
     edge_weights_: Floats
     support_: Matrix | None
 
-    def _training(
-        self, X: Matrix, Y: Labels, parameters: HM3Parameters, context: Context
-    ) -> ConditionalGradientPasses:
-        self.forest_ = forest_from_context(context, Y.shape[1], self.summary_)
+    def _training(self, problem: Problem, parameters: HM3Parameters) -> ConditionalGradientPasses:
+        self.forest_ = forest_from_context(problem.context, problem.Y.shape[1], self.summary_)
         kernel = parameters.kernel
         self.kernel_ = default_kernel(kernel) if isinstance(kernel, str) else kernel
         if parameters.loss == "symmetric_difference" and parameters.scaling != "uniform":
             self.summary_.warnings.append(
                 f"the scaling {parameters.scaling} has no effect on the loss symmetric_difference"
             )
-        self._check_memory(*X.shape)
-        return ConditionalGradientPasses(self, X, Y, parameters)
+        self._check_memory(*problem.X.shape)
+        return ConditionalGradientPasses(self, problem.X, problem.Y, parameters)
 
     def _set_weights(
         self, X: Matrix, weights: PrimalWeights | DualWeights, optimizer: ConditionalGradient

@@ -11,8 +11,8 @@ from pydantic import Field
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 from typing_extensions import override
 
-from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, with_data
-from models.base import Context, LearnerParameters, State, Training
+from models.arrays import AnyArray, Floats, Ints, Matrix, with_data
+from models.base import LearnerParameters, Problem, State, Training
 from models.base.abilities import Explaining
 from models.base.weighted import WeightedLearner
 from models.errors import UnsuitableDataError
@@ -34,10 +34,6 @@ class HRLSParameters(LearnerParameters):
     algorithm: Literal["h_rls"]
     ridge: float = Field(1.0, gt=0)
     """Weight of the identity matrix in the regularized least squares."""
-
-    def accepts_weights(self) -> bool:
-        """Return true: a weight multiplies the squared error of its example."""
-        return True
 
 
 @dataclass(frozen=True)
@@ -94,11 +90,11 @@ class HRLS(WeightedLearner, Explaining):
     families_: list[Family]
     ridge_: float
 
-    def _training(self, X: Matrix, Y: Labels, parameters: HRLSParameters, context: Context) -> FamilyByFamily:
-        self.forest_ = forest_from_context(context, Y.shape[1], self.summary_)
+    def _training(self, problem: Problem, parameters: HRLSParameters) -> FamilyByFamily:
+        self.forest_ = forest_from_context(problem.context, problem.Y.shape[1], self.summary_)
         self.ridge_ = parameters.ridge
         self.families_ = []
-        return FamilyByFamily(self, X, Y, context)
+        return FamilyByFamily(self, problem)
 
     def _scores(self, X: Matrix) -> Floats:
         margins = np.zeros((X.shape[0], self.n_labels_))
@@ -208,8 +204,8 @@ class FamilyByFamily(Training):
 
     unit: ClassVar[str] = "families"
 
-    def __init__(self, learner: HRLS, X: Matrix, Y: Labels, context: Context) -> None:
-        columns, parents = Y.tocsc(), learner.forest_.parents
+    def __init__(self, learner: HRLS, problem: Problem) -> None:
+        X, columns, parents = problem.X, problem.Y.tocsc(), learner.forest_.parents
         rows_of: dict[int, Ints] = {
             int(parent): columns.indices[columns.indptr[parent] : columns.indptr[parent + 1]].astype(np.int64)
             for parent in np.unique(parents)
@@ -221,8 +217,8 @@ class FamilyByFamily(Training):
         super().__init__(len(self._rows_of))
         self._learner = learner
         self._X = X
-        self._Y = Y
-        self._weights = context.weights
+        self._Y = problem.Y
+        self._weights = problem.weights
 
     @override
     def advance(self) -> Mapping[str, float]:

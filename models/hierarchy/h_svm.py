@@ -7,8 +7,8 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 
-from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, Vector
-from models.base import Context, LearnerParameters, State
+from models.arrays import AnyArray, Floats, Ints, Matrix, Vector
+from models.base import LearnerParameters, Problem, State
 from models.baselines.svm import SVM, LabelByLabel, LinearSVMParameters
 from models.hierarchy.forest import Forest
 from models.hierarchy.from_context import forest_from_context
@@ -48,11 +48,9 @@ class HSVM(SVM):
 
     forest_: Forest
 
-    def _training(
-        self, X: Matrix, Y: Labels, parameters: LinearSVMParameters, context: Context
-    ) -> LabelByLabel:
-        self.forest_ = forest_from_context(context, Y.shape[1], self.summary_)
-        columns = Y.tocsc()
+    def _training(self, problem: Problem, parameters: LinearSVMParameters) -> LabelByLabel:
+        self.forest_ = forest_from_context(problem.context, problem.Y.shape[1], self.summary_)
+        columns = problem.Y.tocsc()
 
         def examples_of_parent(j: int) -> Ints | None:
             parent = self.forest_.parents[j]
@@ -60,7 +58,7 @@ class HSVM(SVM):
                 return None
             return columns.indices[columns.indptr[parent] : columns.indptr[parent + 1]].astype(np.int64)
 
-        return LabelByLabel(self, X, Y, parameters, context, examples_of_parent)
+        return LabelByLabel(self, problem, parameters, examples_of_parent)
 
     def _scores(self, X: Matrix | Vector) -> Floats:
         return self.forest_.path_minimum(super()._scores(X))

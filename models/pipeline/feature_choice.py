@@ -10,7 +10,8 @@ from sklearn.base import clone
 
 from models import catalog
 from models.arrays import Bools, Floats
-from models.base import Context, Learner, Step
+from models.base import Context, Learner, Problem, Step
+from models.base.weighted import fit_learner
 from models.catalog import FeaturesConfig
 from models.data.digests import document_groups
 from models.data.examples import ExampleSource
@@ -77,16 +78,16 @@ class FeatureChooser:
         sample = _sample(source, seed)
         self._documents = [read_documents(batch.documents) for batch in sample.batches()]
         labels = collect_labels(sample.label_sets(), tree)
-        self._Y = indicator_matrix(sample.label_sets(), labels, tree)
+        Y = indicator_matrix(sample.label_sets(), labels, tree)
         self._context = Context(
             labels=labels,
             parents=None if tree is None else tree.parent_indices(labels),
             numeric_features=source.kind == "features",
-            unknown=unknown_matrix(sample.unknown_sets(), self._Y, labels, tree),
-            weights=sample.example_weights(),
-            groups=document_groups(sample),
+            unknown=unknown_matrix(sample.unknown_sets(), Y, labels, tree),
         )
-        folds = stratified_folds(self._Y, _N_PARTS, seed=seed, groups=self._context.groups)
+        self._Y, self._weights = Y, sample.example_weights()
+        self._groups = document_groups(sample)
+        folds = stratified_folds(Y, _N_PARTS, seed=seed, groups=self._groups)
         self._held_out: Bools = folds == 0
 
     def choose(self, recipe: FeaturesConfig) -> FeatureChoice:
@@ -133,7 +134,9 @@ class FeatureChooser:
             return None
         context = replace(context, features=features.names_, candidates=features.candidates_)
         learner: Learner = clone(self._learner)
-        learner.fit(X, Y, context=context, monitor=self._report)
+        weights = None if self._weights is None else self._weights[training]
+        groups = self._groups[training]
+        fit_learner(learner, Problem(X, Y, context, weights, groups), monitor=self._report)
         scores = np.asarray(learner.decision_function(features.values(raw.where(self._held_out))))
         return example_ranking_measures(relevant, scores[:, trained])["average_precision"][labelled]
 

@@ -10,11 +10,12 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from models.arrays import AnyArray, Floats, Labels, Matrix
-from models.base import Context, Learner, State, Step, TrainingSummary, ValidationSet
+from models.base import Context, Learner, Problem, State, Step, TrainingSummary, ValidationSet
 from models.base.incremental import IncrementalLearner
 from models.base.scaling import scaling_warning
 from models.base.training import abbreviated
 from models.base.validation import in_every_example
+from models.base.weighted import fit_learner
 from models.data.digests import document_groups
 from models.decisions import DecisionRule, HeldOut, needs_held_out
 from models.decisions.auto import LabelSetSizes
@@ -99,17 +100,18 @@ class Fitting:
         on_folds = needs_held_out(decision) and self._validation is None
         self._raw = matrices.raw if on_folds else None
         draws = on_folds or (learner.uses_validation and self._validation is None)
-        self._context = Context(
+        context = Context(
             labels=training.labels,
             features=features.names_,
             parents=training.parents,
             candidates=features.candidates_,
             numeric_features=training.source.kind == "features",
             unknown=training.unknown,
-            weights=training.weights,
             n_jobs=how.n_jobs,
             validation=self._validation,
-            groups=training.groups if draws else None,
+        )
+        self._problem = Problem(
+            self._X, training.Y, context, training.weights, training.groups if draws else None
         )
 
     def run(self) -> FitResult:
@@ -139,13 +141,8 @@ class Fitting:
         def report(step: Step, /) -> None:
             self._report("training", step.completed, step.total, step, {}, step.scores)
 
-        self._learner.fit(
-            self._X,
-            self._training.Y,
-            context=self._context,
-            monitor=report,
-            resume=select_prefix("learner", self._how.resume) or None,
-        )
+        resume = select_prefix("learner", self._how.resume) or None
+        fit_learner(self._learner, self._problem, monitor=report, resume=resume)
 
     def _hold_out(self) -> HeldOut | None:
         """Return the held-out scores; None if the decision does not need them, or nothing can be held out."""
@@ -155,7 +152,8 @@ class Fitting:
             validation = self._training.validation
             assert validation is not None, "without raw values there are validation examples"  # noqa: S101
             groups = document_groups(validation)
-            return validation_scores(self._features, self._learner, self._context, groups, seed=self._seed)
+            context = self._problem.context
+            return validation_scores(self._features, self._learner, context, groups, seed=self._seed)
 
         def report(step: FoldStep) -> None:
             state = {**step.state, **fitted_learner_state(self._learner)}
@@ -165,9 +163,7 @@ class Fitting:
             self._features,
             self._learner,
             self._raw,
-            self._X,
-            self._training.Y,
-            context=self._context,
+            self._problem,
             seed=self._seed,
             monitor=report,
             resume=self._how.resume,
@@ -180,7 +176,7 @@ class Fitting:
             self._learner,
             held_out,
             self._training.labels,
-            parents=self._context.parents,
+            parents=self._problem.context.parents,
             sizes=LabelSetSizes.of(Y, self._training.unknown),
             without_example=np.bincount(Y.indices, minlength=Y.shape[1]) == 0,
         )
@@ -197,7 +193,7 @@ class Fitting:
         if empty:
             warnings.append(f"{empty} training documents have none of the features")
         if self._learner.needs_scaled_features:
-            numeric = self._context.numeric_features
+            numeric = self._problem.context.numeric_features
             scaling = scaling_warning(self._X, self._learner.algorithm, numeric=numeric)
             warnings += [] if scaling is None else [scaling]
         facts = {

@@ -9,8 +9,9 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.base import clone
 
-from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix
-from models.base import Context, Learner, State, Step
+from models.arrays import AnyArray, Bools, Floats, Ints
+from models.base import Context, Learner, Problem, State, Step
+from models.base.weighted import fit_learner
 from models.decisions import N_FOLDS, HeldOut
 from models.decisions.held_out import ScoreScale, align
 from models.errors import UnsuitableDataError
@@ -80,9 +81,7 @@ class FoldScores:
         features: the features, fitted on all examples.
         learner: the learner, fitted on all examples.
         raw: what the features of the g training examples are computed from.
-        X: (g, r) the features.
-        Y: (g, k) relevant labels.
-        context: the context with which the learner was fitted. Examples of one of its groups share a fold.
+        problem: what the learner was fitted on. Examples of one of its groups share a fold.
         seed: seed of the folds.
         monitor: called after every step of a fold's learner.
         resume: the snapshot to resume from; empty to start from the beginning.
@@ -93,10 +92,8 @@ class FoldScores:
         features: Features,
         learner: Learner,
         raw: RawValues,
-        X: Matrix,
-        Y: Labels,
+        problem: Problem,
         *,
-        context: Context,
         seed: int,
         monitor: Callable[[FoldStep], None],
         resume: Mapping[str, AnyArray],
@@ -104,9 +101,7 @@ class FoldScores:
         self._features = features
         self._learner = learner
         self._raw = raw
-        self._X = X
-        self._Y = Y
-        self._context = context
+        self._problem = problem
         self._seed = seed
         self._monitor = monitor
         self._resume = resume
@@ -119,26 +114,26 @@ class FoldScores:
             None if no label can be tuned on folds, there are too few different documents, or the features
             cannot be fitted without one of the folds.
         """
-        tunable = _counts(self._Y) >= N_FOLDS
+        Y, unknown = self._problem.Y, self._problem.context.unknown
+        tunable = _counts(Y) >= N_FOLDS
         if not tunable.any():
             return None
-        folds = stratified_folds(self._Y, N_FOLDS, seed=self._seed, groups=self._context.groups)
+        folds = stratified_folds(Y, N_FOLDS, seed=self._seed, groups=self._problem.groups)
         if len(np.unique(folds)) < N_FOLDS:  # there are fewer different documents than folds
             return None
         for fold in range(N_FOLDS):
             # A learner without a positive example of a label cannot score the label.
-            tunable &= _counts(self._Y[folds != fold]) > 0
-        state = _FoldState.of(self._resume, self._Y.shape)
+            tunable &= _counts(Y[folds != fold]) > 0
+        state = _FoldState.of(self._resume, Y.shape)
         for fold in range(self._first_fold, N_FOLDS):
             if not self._score(fold, folds == fold, state):
                 return None
-        unknown = self._context.unknown
-        held_out = HeldOut(state.scores, self._Y, unknown, folds, tunable, "folds")
+        held_out = HeldOut(state.scores, Y, unknown, folds, tunable, "folds")
         known = held_out.known()
         fixed = self._learner.has_fixed_scale
         aligned = align(
             held_out,
-            ScoreScale.of(np.asarray(self._learner.decision_function(self._X)), known),
+            ScoreScale.of(np.asarray(self._learner.decision_function(self._problem.X)), known),
             tuple(ScoreScale(*scale) for scale in state.scales) if fixed else None,
         )
         return _decidable(aligned, state.says_something)
@@ -150,15 +145,15 @@ class FoldScores:
             whether the features can be fitted: the other folds may have no term within their limits.
         """
         training = ~rows
-        context = self._context.where(training)
+        problem = self._problem.where(training)
+        context = problem.context
         features: Features = clone(self._features)
-        Y = self._Y[training]
         try:
-            X = features.fit(self._raw.where(training), Y, context.unknown)
+            X = features.fit(self._raw.where(training), problem.Y, context.unknown)
         except UnsuitableDataError:
             return False
         context = replace(context, features=features.names_, candidates=features.candidates_)
-        learner = self._train(fold, X, Y, context, state)
+        learner = self._train(fold, replace(problem, X=X, context=context), state)
         held_out = features.values(self._raw.where(rows))
         state.scores[rows] = learner.decision_function(held_out)
         state.says_something[rows] = ~features.says_nothing(held_out)
@@ -168,7 +163,7 @@ class FoldScores:
             state.scales[fold] = scale.center, scale.spread
         return True
 
-    def _train(self, fold: int, X: Matrix, Y: Labels, context: Context, state: _FoldState) -> Learner:
+    def _train(self, fold: int, problem: Problem, state: _FoldState) -> Learner:
         # The fold's learner keeps all labels, also those without a positive example, so that votes compare.
         learner: Learner = clone(self._learner)
 
@@ -183,13 +178,8 @@ class FoldScores:
             )
 
         interrupted = "fold" in self._resume and fold == self._first_fold
-        learner.fit(
-            X,
-            Y,
-            context=context,
-            monitor=report,
-            resume=select_prefix("learner", self._resume) if interrupted else None,
-        )
+        resume = select_prefix("learner", self._resume) if interrupted else None
+        fit_learner(learner, problem, monitor=report, resume=resume)
         return learner
 
 

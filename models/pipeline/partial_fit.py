@@ -64,13 +64,14 @@ def partial_fit(
         catalog.check_weights(learner)
     continued = copy.copy(pipeline)
     continued.learner_ = further = learner.copy()
-    context = Context(labels=pipeline.labels_, features=pipeline.features_.names_, weights=weights)
+    context = Context(labels=pipeline.labels_, features=pipeline.features_.names_)
     X = pipeline.feature_matrix(documents)
     Y = indicator_matrix(label_sets, pipeline.labels_, pipeline.tree_)
     if needs_held_out(pipeline.decision_):
-        _learn_and_decide(continued, further, X, Y, full_scores(learner, X), context)
+        _learn_and_decide(continued, further, X, Y, full_scores(learner, X), weights, context)
     else:
-        further.partial_fit(X, Y, context=context)
+        weighted = {} if weights is None else {"sample_weight": weights}
+        further.partial_fit(X, Y, context=context, **weighted)
     earlier = continued.summary_
     continued.summary_ = TrainingSummary(
         list(dict.fromkeys([*earlier.warnings, *further.summary_.warnings])),
@@ -80,7 +81,13 @@ def partial_fit(
 
 
 def _learn_and_decide(
-    pipeline: Pipeline, learner: IncrementalLearner, X: Matrix, Y: Labels, before: Floats, context: Context
+    pipeline: Pipeline,
+    learner: IncrementalLearner,
+    X: Matrix,
+    Y: Labels,
+    before: Floats,
+    weights: Floats | None,
+    context: Context,
 ) -> None:
     """Let the learner of a pipeline learn, and fit the decision of the pipeline again if it is due.
 
@@ -90,10 +97,11 @@ def _learn_and_decide(
         X: (n, r) features of the new examples.
         Y: (n, k) their labels.
         before: (n, k) their scores by the learner.
+        weights: (n,) how much each counts; None if all count once.
         context: the context of the examples.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        scores = learner.test_then_train(X, Y, context=context)
+        scores = learner.test_then_train(X, Y, weights, context=context)
     check_finite(scores)
     labels, tree = pipeline.labels_, pipeline.tree_
     sample = pipeline.held_out_ or HeldOutSample.empty(len(labels))

@@ -15,10 +15,10 @@ from sklearn.svm import LinearSVC
 
 from models import artifact, catalog
 from models.arrays import AnyArray, Floats
-from models.base import Context, Learner, Step
+from models.base import Context, Step
 from models.baselines.svm import SVM
 from models.data.examples import Examples
-from models.errors import ParameterError, UnsuitableDataError
+from models.errors import ParameterError
 from models.pipeline import Pipeline
 
 WEIGHTED: list[dict[str, Any]] = [
@@ -47,7 +47,7 @@ def name(parameters: dict[str, Any]) -> str:
     return "_".join(map(str, parameters.values()))
 
 
-def create(parameters: dict[str, Any]) -> Learner:
+def create(parameters: dict[str, Any]) -> Any:
     return catalog.create_learner(catalog.LEARNER_PARAMETERS.validate_python(parameters))
 
 
@@ -71,7 +71,7 @@ def test_the_catalog_lists_the_learners_that_accept_weights() -> None:
 def test_an_example_of_weight_two_is_learned_like_two_examples(parameters: dict[str, Any], seed: int) -> None:
     X, Y, weights = example_data(seed)
     times = weights.astype(int)
-    weighted = create(parameters).fit(X, Y, context=Context(parents=TREE, weights=weights))
+    weighted = create(parameters).fit(X, Y, sample_weight=weights, context=Context(parents=TREE))
     repeated = create(parameters).fit(
         np.repeat(X, times, axis=0), np.repeat(Y, times, axis=0), context=Context(parents=TREE)
     )
@@ -86,8 +86,8 @@ def test_an_example_of_weight_two_is_learned_like_two_examples(parameters: dict[
 def test_weights_of_one_change_nothing(parameters: dict[str, Any]) -> None:
     X, Y, weights = example_data(0)
     plain = create(parameters).fit(X, Y, context=Context(parents=TREE))
-    ones = create(parameters).fit(X, Y, context=Context(parents=TREE, weights=np.ones_like(weights)))
-    other = create(parameters).fit(X, Y, context=Context(parents=TREE, weights=weights))
+    ones = create(parameters).fit(X, Y, sample_weight=np.ones_like(weights), context=Context(parents=TREE))
+    other = create(parameters).fit(X, Y, sample_weight=weights, context=Context(parents=TREE))
     for key, array in plain.get_state().items():
         np.testing.assert_array_equal(array, ones.get_state()[key])
     assert not np.array_equal(plain.decision_function(X), other.decision_function(X))
@@ -97,7 +97,7 @@ def test_weights_of_one_change_nothing(parameters: dict[str, Any]) -> None:
 def test_svm_equals_linear_svc_with_sample_weights(class_weight: str) -> None:
     X, Y, weights = example_data(1)
     learner = create({"algorithm": "svm", "C": 0.5, "class_weight": class_weight})
-    scores = learner.fit(X, Y, context=Context(weights=weights)).decision_function(X)
+    scores = learner.fit(X, Y, sample_weight=weights).decision_function(X)
     for j in range(Y.shape[1]):
         svc = LinearSVC(
             C=0.5, dual="auto", class_weight=None if class_weight == "none" else class_weight, random_state=0
@@ -110,7 +110,7 @@ def test_naive_bayes_equals_multinomial_nb_with_sample_weights() -> None:
     X, Y, weights = example_data(2)
     scores = (
         create({"algorithm": "naive_bayes", "alpha": 0.3})
-        .fit(X, Y, context=Context(weights=weights))
+        .fit(X, Y, sample_weight=weights)
         .decision_function(X)
     )
     for j in range(Y.shape[1]):
@@ -122,15 +122,16 @@ def test_naive_bayes_equals_multinomial_nb_with_sample_weights() -> None:
 def test_naive_bayes_learns_further_examples_with_weights() -> None:
     X, Y, weights = example_data(3)
     names = ["a", "b", "c"]
-    whole = create({"algorithm": "naive_bayes"}).fit(X, Y, context=Context(labels=names, weights=weights))
+    whole = create({"algorithm": "naive_bayes"})
+    whole.fit(X, Y, sample_weight=weights, context=Context(labels=names))
     parts = create({"algorithm": "naive_bayes"})
     ones = weights.copy()
     ones[:10] = 1  # the first part has no weights
-    whole.fit(X, Y, context=Context(labels=names, weights=ones))
+    whole.fit(X, Y, sample_weight=ones, context=Context(labels=names))
     parts.partial_fit(X[:10], Y[:10, 1:], context=Context(labels=names[1:]))
     Y[:10, 0] = 0
-    whole.fit(X, Y, context=Context(labels=names, weights=ones))
-    parts.partial_fit(X[10:], Y[10:], context=Context(labels=names, weights=ones[10:]))
+    whole.fit(X, Y, sample_weight=ones, context=Context(labels=names))
+    parts.partial_fit(X[10:], Y[10:], sample_weight=ones[10:], context=Context(labels=names))
     np.testing.assert_allclose(parts.decision_function(X), whole.decision_function(X), rtol=1e-9)
     loaded = create({"algorithm": "naive_bayes"}).set_state(parts.get_state())
     np.testing.assert_array_equal(loaded.decision_function(X), parts.decision_function(X))
@@ -139,8 +140,8 @@ def test_naive_bayes_learns_further_examples_with_weights() -> None:
 @pytest.mark.parametrize("algorithm", OTHERS)
 def test_other_learners_refuse_weights(algorithm: str) -> None:
     X, Y, weights = example_data(0)
-    with pytest.raises(UnsuitableDataError, match=f"{algorithm} does not accept weights"):
-        create({"algorithm": algorithm}).fit(X, Y, context=Context(parents=TREE, weights=weights))
+    with pytest.raises(TypeError, match="sample_weight"):
+        create({"algorithm": algorithm}).fit(X, Y, sample_weight=weights, context=Context(parents=TREE))
     with pytest.raises(
         ParameterError, match="use one of adaboost_mh, h_rls, h_svm, mp_boost, naive_bayes, svm"
     ) as caught:
@@ -151,15 +152,15 @@ def test_other_learners_refuse_weights(algorithm: str) -> None:
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ([1.0, 2.0], r"the weights have the shape \(2,\)"),
-        ([0.0] * 30, "positive"),
-        ([np.nan] * 30, "positive"),
+        ([1.0, 2.0], r"sample_weight.shape == \(2,\)"),
+        ([0.0] * 30, "the weights of all examples are zero"),
+        ([np.nan] * 30, "a weight must be a finite number"),
     ],
 )
 def test_invalid_weights_are_refused(weights: list[float], message: str) -> None:
     X, Y, _ = example_data(0)
     with pytest.raises(ValueError, match=message):
-        create({"algorithm": "svm"}).fit(X, Y, context=Context(weights=np.array(weights)))
+        create({"algorithm": "svm"}).fit(X, Y, sample_weight=np.array(weights))
 
 
 @pytest.mark.parametrize("algorithm", ["adaboost_mh", "mp_boost"])
@@ -171,10 +172,10 @@ def test_the_weighted_hamming_loss_of_boosting_is_below_its_bound_in_every_round
     X, Y, weights = example_data(seed)
     steps: list[Step] = []
     learner = create({"algorithm": algorithm, "rounds": 5})
-    learner.fit(X, Y, context=Context(weights=weights), monitor=steps.append)
+    learner.fit(X, Y, sample_weight=weights, monitor=steps.append)
     for step in steps:
         so_far = create({"algorithm": algorithm, "rounds": step.completed})
-        scores = so_far.fit(X, Y, context=Context(weights=weights)).decision_function(X)
+        scores = so_far.fit(X, Y, sample_weight=weights).decision_function(X)
         wrong = ((scores > 0) != (Y > 0)).mean(axis=1)
         assert np.average(wrong, weights=weights) <= step.measures["loss_bound"] * (1 + 1e-9)
 
@@ -182,12 +183,12 @@ def test_the_weighted_hamming_loss_of_boosting_is_below_its_bound_in_every_round
 def test_early_stopping_leaves_the_weights_of_held_out_examples_out() -> None:
     X, Y, weights = example_data(4)
     early = {"algorithm": "mp_boost", "rounds": 3, "early_stopping": {"validation_fraction": 0.3}}
-    create(early).fit(X, Y, context=Context(weights=weights))
+    create(early).fit(X, Y, sample_weight=weights)
 
 
 def test_h_rls_solves_the_weighted_least_squares() -> None:
     X, Y, weights = example_data(5)
-    scores = create({"algorithm": "h_rls", "ridge": 0.5}).fit(X, Y, context=Context(weights=weights))
+    scores = create({"algorithm": "h_rls", "ridge": 0.5}).fit(X, Y, sample_weight=weights)
     signs = np.where(Y[:, 0] > 0, 1.0, -1.0)
     A = 0.5 * np.eye(X.shape[1]) + (X.T * weights) @ X + np.outer(X[0], X[0])
     expected = X[0] @ np.linalg.solve(A, (X.T * weights) @ signs)
@@ -225,9 +226,9 @@ def test_folds_keep_the_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Floats | None] = []
     fit = SVM.fit
 
-    def spy(self: Learner, X: Any, Y: Any, *, context: Context, **more: Any) -> Learner:
-        seen.append(context.weights)
-        return fit(self, X, Y, context=context, **more)
+    def spy(self: SVM, X: Any, Y: Any, *, sample_weight: Floats | None = None, **more: Any) -> SVM:
+        seen.append(sample_weight)
+        return fit(self, X, Y, sample_weight, **more)
 
     monkeypatch.setattr(SVM, "fit", spy)
     model.fit(texts())

@@ -266,12 +266,12 @@ def test_early_stopping_keeps_equal_documents_together() -> None:
     assert held_out.sum() == round(0.3 * len(groups))
     assert not {*groups[held_out]} & {*groups[~held_out]}
     learner = MPBoost(rounds=20, early_stopping=stopping, random_state=1)
-    scores = learner.fit(X, Y, context=Context(groups=groups)).decision_function(X)
+    scores = learner.fit(X, Y, groups=groups).decision_function(X)
     validation = ValidationSet(X[held_out], Y[held_out])
     learner.fit(X[~held_out], Y[~held_out], context=Context(validation=validation))
     np.testing.assert_array_equal(learner.decision_function(X), scores)
     with pytest.raises(UnsuitableDataError, match="a single document cannot be split for early stopping"):
-        learner.fit(X, Y, context=Context(groups=np.zeros_like(groups)))
+        learner.fit(X, Y, groups=np.zeros_like(groups))
 
 
 @pytest.mark.parametrize("learner", [AdaBoostMH, MPBoost])

@@ -10,7 +10,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from models import catalog
-from models.base import Context
+from models.base import Context, Problem
 from models.data.examples import Examples, FeatureRows
 from models.decisions import HeldOut
 from models.decisions.held_out import ScoreScale, align
@@ -58,9 +58,7 @@ def scores_of_folds(fitted: Pipeline, source: Examples) -> HeldOut | None:
         fitted.features_,
         fitted.learner_,
         raw,
-        X,
-        Y,
-        context=context,
+        Problem(X, Y, context),
         seed=fitted.seed,
         monitor=lambda step: None,  # noqa: ARG005
         resume={},

@@ -12,8 +12,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from models import catalog
-from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix
-from models.base import Context, Learner, LearnerParameters, Monitor, State
+from models.arrays import AnyArray, Bools, Floats, Ints, Matrix
+from models.base import Learner, LearnerParameters, Problem, State, Training
 from models.baselines.svm import SVM
 from models.data.examples import Examples, FeatureRows, Kind, Split
 from models.errors import NotFittedError, ParameterError, UnsuitableDataError
@@ -93,23 +93,34 @@ class CountsParameters(LearnerParameters):
     algorithm: Literal["counts"]
 
 
+class Counted(Training):
+    """A training without steps."""
+
+    unit = "examples"
+
+    def advance(self) -> None:
+        raise AssertionError("there is no step")
+
+    def arrays(self) -> State:
+        return {}
+
+    def restore(self, arrays: State) -> None:
+        """Do nothing."""
+
+    def finish(self) -> None:
+        """Do nothing."""
+
+
 class Counts(Learner):
     """A learner that is not in the catalog. The score of a label is its number of examples minus 1/2."""
 
     parameters = CountsParameters
     algorithm: ClassVar[str] = "counts"
 
-    def _fit(
-        self,
-        X: Matrix,  # noqa: ARG002
-        Y: Labels,
-        parameters: Any,  # noqa: ARG002
-        context: Context,
-        monitor: Monitor,  # noqa: ARG002
-        resume: State | None,  # noqa: ARG002
-    ) -> None:
-        self.context_ = context
-        self.counts_ = np.asarray(Y.sum(axis=0), dtype=np.float64) - 0.5
+    def _training(self, problem: Problem, parameters: Any) -> Training:  # noqa: ARG002
+        self.context_ = problem.context
+        self.counts_ = np.asarray(problem.Y.sum(axis=0), dtype=np.float64) - 0.5
+        return Counted(0)
 
     def _scores(self, X: Matrix) -> Floats:
         return np.tile(self.counts_, (X.shape[0], 1))
