@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from models.data.limits import IngestLimits
+from models.data.options import FormatOptionsBase, Name
 from models.data.readers.arff_labels import (
     LabelAttributes,
     classes_of,
@@ -33,9 +34,8 @@ from models.data.readers.arff_syntax import (
 from models.data.readers.input_file import InputFile
 from models.data.readers.lines import decode_utf8, numbered_lines
 from models.data.readers.mulan_xml import MulanLabels, read_mulan_xml
-from models.data.readers.options import FormatOptionsBase, Name
-from models.data.readers.values import parse_id
 from models.data.record import Declarations, Items, Record, RecordError, check_name, quoted
+from models.data.values.scalars import parse_id
 from models.errors import BadDataError, BadRecord
 
 

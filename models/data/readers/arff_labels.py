@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from models.data.limits import IngestLimits
 from models.data.readers.arff_syntax import MISSING, NO, YES, Attribute
-from models.data.readers.values import parse_labels
 from models.data.record import RecordError, check_name, quoted
+from models.data.values.labels import parse_labels
 from models.errors import BadDataError
 
 _SEPARATOR = ","

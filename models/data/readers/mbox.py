@@ -7,10 +7,10 @@ from typing import Annotated, BinaryIO, Literal
 from pydantic import Field
 
 from models.data.limits import IngestLimits
+from models.data.options import FormatOptionsBase, Name
 from models.data.readers.input_file import InputFile
 from models.data.readers.mail_labels import GMAIL_LABELS, HeaderLabels, HeaderName
 from models.data.readers.mail_store import Mailbox, read_store
-from models.data.readers.options import FormatOptionsBase, Name
 from models.data.record import Declarations, Items
 
 
