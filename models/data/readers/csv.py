@@ -10,10 +10,10 @@ from typing import Annotated, Literal, cast
 
 from pydantic import Field
 
+from models.data.files.input_file import InputFile
+from models.data.files.lines import BOM, as_utf8, guess_utf16
 from models.data.limits import IngestLimits
 from models.data.options import Name, TableOptions
-from models.data.readers.input_file import InputFile
-from models.data.readers.lines import BOM, as_utf8, guess_utf16
 from models.data.record import Declarations, Items, RecordError
 from models.data.record_mapper import RecordMapper, Table, ValueSyntax
 from models.errors import BadDataError, BadRecord

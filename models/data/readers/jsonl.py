@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
+from models.data.files.input_file import InputFile
 from models.data.limits import IngestLimits
 from models.data.options import Name, TableOptions
 from models.data.readers.annotation_tools import AnnotationTools
-from models.data.readers.input_file import InputFile
-from models.data.readers.json_stream import find_layout, numbered_values
-from models.data.readers.json_syntax import parse_json
 from models.data.record import Declarations, Items, RecordError, json_pointer, quoted
 from models.data.record_mapper import EXAMPLE_FIELDS, RecordMapper, ValueSyntax
+from models.data.syntax.json_stream import find_layout, numbered_values
+from models.data.syntax.json_values import parse_json
 from models.errors import BadDataError, BadRecord
 
 _SYNTAX: Final = ValueSyntax("features without a value", "label fields without a value", has_lists=True)

@@ -8,9 +8,9 @@ from typing import Any, Final, Literal
 
 from pydantic_core import from_json
 
+from models.data.files.input_file import DecompressionGuard, InputFile
 from models.data.limits import IngestLimits
 from models.data.options import Name, TableOptions
-from models.data.readers.input_file import DecompressionGuard, InputFile
 from models.data.record import Items, Record, RecordError, check_name, quoted
 from models.data.record_mapper import RecordMapper, Table, ValueSyntax
 from models.errors import BadDataError, BadRecord

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Literal, TypeAlias, cast
 
-from models.data.readers.lines import decode_utf8
+from models.data.files.lines import decode_utf8
 from models.data.record import RecordError, quoted
 from models.data.values.scalars import number_of_text
 from models.errors import BadDataError, BadRecord
