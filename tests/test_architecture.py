@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from models.catalog import ENTRIES
+from models.data.readers.registry import FORMATS
 
 ROOT = Path(__file__).parents[1]
 PRODUCT = ("app", "workers", "covey", "models", "migrations")
@@ -60,6 +61,9 @@ MORE_SQL_FILES = {
 }
 
 MAX_ROOT_MODULES = 10
+
+READ_FUNCTIONS = {format_.read.__name__ for format_ in FORMATS.values()}
+"""The functions that read the file formats."""
 
 RESOURCES = ("app/*/", "app/protocols/*/")
 """Folders of resources, each with the same files."""
@@ -249,6 +253,33 @@ def test_each_module_of_models_can_be_imported_first() -> None:
             if target in modules and target != name and not name.startswith(f"{target}."):
                 graph.setdefault(name, {})[target] = f"{name} -> {target}"
     assert cycle(graph) == []
+
+
+# Readers of files
+
+
+def test_the_reader_of_a_format_does_not_import_that_of_another_one() -> None:
+    """What several formats need is in ``files``, ``syntax`` or ``mail_stores``, or in the record mapper."""
+    readers = ROOT / "models" / "data" / "readers"
+    registry = readers / "registry.py"
+    formats = {imported.module for imported in imports(registry) if imported.name in READ_FUNCTIONS}
+    assert len(formats) == len(READ_FUNCTIONS) == len(FORMATS)
+    for path in files("models/data/readers"):
+        if path != registry and path.name != "detection.py":
+            assert not {imported.module for imported in imports(path)} & formats, where(path)
+
+
+def test_one_module_knows_the_fields_of_examples() -> None:
+    """A field that is added to the roles is read from files of every format with named fields."""
+    parsers = {"parse_split", "parse_weight", "parse_fold", "parse_selected_by"}
+    users: dict[str, set[str]] = {"roles": set(), "parsers": set()}
+    for path in files("models/data"):
+        for imported in imports(path):
+            if imported.module.startswith("models.data.roles") and "roles" not in path.parent.parts:
+                users["roles"].add(where(path))
+            if imported.name in parsers:
+                users["parsers"].add(where(path))
+    assert users == {"roles": {"models/data/record_mapper.py"}, "parsers": {"models/data/roles/roles.py"}}
 
 
 # Threads

@@ -11,12 +11,12 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColu
 from rich.table import Table
 
 from app.cli.errors import CommandError
+from models.data.files.lines import as_utf8
 from models.data.ingestion.inspect import inspect
 from models.data.ingestion.label_changes import LabelChanges
 from models.data.ingestion.report import DatasetReport
+from models.data.options import FormatOptionsBase
 from models.data.readers.label_tree import read_label_tree
-from models.data.readers.lines import as_utf8
-from models.data.readers.options import FormatOptionsBase
 from models.data.readers.registry import FormatOptions
 from models.errors import BadDataError, BadRecord, CoveyError
 from models.labels import LabelTree

@@ -20,8 +20,8 @@ from app.api.schemas import (
     UtcDatetime,
 )
 from models.data.readers.registry import FormatOptions
-from models.data.readers.values import MAX_FOLD
 from models.data.record import MAX_WEIGHT, MIN_WEIGHT
+from models.data.values.scalars import MAX_FOLD
 from models.mail.limits import MAX_PARTS
 
 DatasetFormat = TypeAliasType(

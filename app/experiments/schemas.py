@@ -17,7 +17,7 @@ from app.registry.schemas import PartMetrics
 from app.training.schemas import GivenSplit, KeepLabels, RandomSplit
 from models.catalog import FeaturesConfig, LearnerConfig
 from models.covering import Covering
-from models.data.readers.values import MAX_FOLD
+from models.data.values.scalars import MAX_FOLD
 from models.decisions import DecisionRule
 
 ExperimentId: TypeAlias = Annotated[str, Path(description="Id of the experiment.")]

@@ -11,11 +11,11 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from models.data.examples import Documents, Examples, FeatureRows
+from models.data.files.input_file import open_input_file
 from models.data.ingestion.label_changes import LabelChanges
 from models.data.ingestion.processing import process_file
 from models.data.limits import IngestLimits
-from models.data.readers.input_file import open_input_file
-from models.data.readers.options import FormatOptionsBase
+from models.data.options import FormatOptionsBase
 from models.data.readers.registry import FORMATS
 from models.data.record import Record
 from models.errors import ParameterError

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import BinaryIO
 
+from models.data.files.input_file import open_input_file
 from models.data.ingestion.label_changes import LabelChanges
 from models.data.ingestion.processing import ProcessedFile, RecordProcessor, process_file
 from models.data.ingestion.report import DatasetReport
 from models.data.limits import IngestLimits
-from models.data.readers.input_file import open_input_file
-from models.data.readers.options import FormatOptionsBase
+from models.data.options import FormatOptionsBase
 from models.data.record import Item, Items
 from models.data.store import DatasetWriter
 from models.labels import LabelTree

@@ -6,12 +6,12 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from models.data.files.input_file import open_input_file
 from models.data.ingestion.label_changes import LabelChanges
 from models.data.ingestion.processing import process_file
 from models.data.ingestion.report import DatasetReport
 from models.data.limits import IngestLimits
-from models.data.readers.input_file import open_input_file
-from models.data.readers.options import FormatOptionsBase
+from models.data.options import FormatOptionsBase
 from models.data.record import Record
 from models.labels import LabelTree
 

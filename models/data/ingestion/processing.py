@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from models.data.files.input_file import InputFile
 from models.data.ingestion.label_changes import LabelChanger, LabelChanges
 from models.data.ingestion.report import DatasetReport, ReportBuilder
 from models.data.ingestion.string_set import CompactStringSet
 from models.data.limits import IngestLimits
+from models.data.options import FormatOptionsBase
 from models.data.readers.detection import detect_format, other_format_of
-from models.data.readers.input_file import InputFile
-from models.data.readers.options import FormatOptionsBase
 from models.data.readers.reading import read_file, with_random_access
 from models.data.readers.registry import FORMATS
 from models.data.record import Declarations, Item, Items, Record, RecordError, quoted

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from models.data.limits import IngestLimits
-from models.data.readers.json_options import JSONLOptions
-from models.data.readers.values import ParsedLabels, parse_labels
 from models.data.record import RecordError, json_pointer, json_type, quoted
+from models.data.values.labels import ParsedLabels, parse_labels
 from models.errors import BadDataError
 
 _ANNOTATIONS: Final = ("annotations", "completions")
@@ -34,14 +33,14 @@ class AnnotationTools:
     """Recognizes the objects of Label Studio, Prodigy and spaCy by their fields.
 
     Args:
-        options: the option ``labels`` names the controls of Label Studio.
+        controls: the controls of Label Studio whose choices are labels, or None.
         limits: limits on names.
+        names_document: whether the user names the fields of the document.
     """
 
-    def __init__(self, options: JSONLOptions, limits: IngestLimits) -> None:
-        controls = [options.common_column] if options.common_column is not None else options.own_columns
+    def __init__(self, controls: Sequence[str] | None, limits: IngestLimits, *, names_document: bool) -> None:
         self._controls = None if controls is None else frozenset(controls)
-        self._has_text = any((options.text, options.email, options.features, options.raw_email))
+        self._names_document = names_document
         self._limits = limits
         self._n_tasks = self._n_unannotated = self._n_disagreeing = self._n_refused = 0
         self._found_controls: dict[str, None] = {}
@@ -123,7 +122,7 @@ class AnnotationTools:
         self._n_disagreeing += bool(disputed)
         labels = ParsedLabels([label for label in any_chosen if label not in disputed], disputed)
         data = task["data"]
-        if not self._has_text and not {"text", "email", "raw_email", "features"} & data.keys():
+        if not self._names_document and not {"text", "email", "raw_email", "features"} & data.keys():
             names = ", ".join(quoted(key) for key in list(data)[:10])
             raise RecordError(
                 f"the task has no field text; set the option text to the field of the text; the fields are "

@@ -7,21 +7,21 @@ Otherwise, the option ``labels`` lists the labels. Hierarchical files have an at
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from models.data.files.input_file import InputFile
+from models.data.files.lines import decode_utf8, numbered_lines
 from models.data.limits import IngestLimits
-from models.data.readers.arff_labels import (
-    LabelAttributes,
-    classes_of,
-    find_attribute,
-    indices_of_meka,
-    read_hierarchy,
-)
-from models.data.readers.arff_syntax import (
+from models.data.options import FormatOptionsBase, Name
+from models.data.record import Declarations, Items, Record, RecordError, check_name, quoted
+from models.data.syntax.arff import (
     MISSING,
+    NO,
+    YES,
     Attribute,
     Header,
     parse_row,
@@ -30,13 +30,12 @@ from models.data.readers.arff_syntax import (
     split_weight,
     without_comment,
 )
-from models.data.readers.input_file import InputFile
-from models.data.readers.lines import decode_utf8, numbered_lines
-from models.data.readers.mulan_xml import MulanLabels, read_mulan_xml
-from models.data.readers.options import FormatOptionsBase, Name
-from models.data.readers.values import parse_id
-from models.data.record import Declarations, Items, Record, RecordError, check_name, quoted
+from models.data.syntax.mulan_xml import MulanLabels, read_mulan_xml
+from models.data.values.labels import parse_labels
+from models.data.values.scalars import parse_id
 from models.errors import BadDataError, BadRecord
+
+_LABEL_SEPARATOR = ","
 
 
 class ARFFOptions(FormatOptionsBase):
@@ -115,7 +114,7 @@ class _Layout:
                 raise BadDataError(f"two attributes have the name {quoted(attribute.name)}; rename one")
         self._id = None if options.id is None else self._find(options.id, "the option id")
         self._hierarchy = self._find_hierarchy()
-        self._label_attributes: LabelAttributes | None = None
+        self._label_attributes: _LabelAttributes | None = None
         label_indices: list[int] = []
         self._labels: set[str]
         self._parents: dict[str, str]
@@ -124,11 +123,11 @@ class _Layout:
                 raise BadDataError(
                     "the file has a hierarchical attribute, which defines the labels; omit the list of labels"
                 )
-            self._labels, self._parents = read_hierarchy(attributes[self._hierarchy].values, limits)
+            self._labels, self._parents = _read_hierarchy(attributes[self._hierarchy].values, limits)
         else:
             label_indices = self._find_labels(header, labels)
             parents = {} if labels is None else labels.parents
-            self._label_attributes = LabelAttributes(attributes, label_indices, parents, limits)
+            self._label_attributes = _LabelAttributes(attributes, label_indices, parents, limits)
             self._labels, self._parents = self._label_attributes.names, self._label_attributes.parents
         ignored = {self._find(name, "the option ignore") for name in options.ignore}
         others = {self._id, self._hierarchy, *label_indices, *ignored}
@@ -142,7 +141,7 @@ class _Layout:
         }
 
     def _find(self, name: str, where: str) -> int:
-        return find_attribute(name, self._index_of, where)
+        return _find_attribute(name, self._index_of, where)
 
     def _find_hierarchy(self) -> int | None:
         indices = [j for j, attribute in enumerate(self._attributes) if attribute.type == "hierarchical"]
@@ -155,7 +154,7 @@ class _Layout:
             return [self._find(name, "the list of labels") for name in labels.names]
         n_labels = header.n_labels_of_meka()
         if n_labels is not None:
-            return indices_of_meka(n_labels, len(header.attributes))
+            return _indices_of_meka(n_labels, len(header.attributes))
         raise BadDataError(
             "the labels are unknown; upload a zip of this file and its Mulan XML, or list the label "
             "attributes in the option labels"
@@ -222,7 +221,7 @@ class _Layout:
             if unknown:
                 record.unknown = unknown
         elif self._hierarchy is not None:
-            record.labels = classes_of(cells.get(self._hierarchy, ""), self._labels)
+            record.labels = _classes_of(cells.get(self._hierarchy, ""), self._labels)
         if self._id is not None:
             id_ = cells.get(self._id, MISSING)
             name = self._attributes[self._id].name
@@ -274,3 +273,183 @@ class _Layout:
             if value:
                 features[name] = value
         return features, n_missing
+
+
+@dataclass(frozen=True)
+class _ClassAttribute:
+    """A nominal attribute with other values than a yes and a no: each value is a label.
+
+    Attributes:
+        attribute: the attribute.
+        label_by_value: the label of each value.
+        labels: all its labels.
+    """
+
+    attribute: Attribute
+    label_by_value: Mapping[str, str]
+    labels: tuple[str, ...]
+
+
+class _LabelAttributes:
+    """The attributes that are labels.
+
+    An attribute with the values 0 and 1 is one label. The values of any other nominal attribute are labels:
+    by their own names if it is the only attribute with labels, otherwise as ``name=value``. A string
+    attribute contains a list of labels.
+
+    Attributes:
+        names: the labels that the header declares.
+        parents: the label tree as child to parent.
+    """
+
+    def __init__(
+        self,
+        attributes: Sequence[Attribute],
+        indices: Sequence[int],
+        parents: Mapping[str, str],
+        limits: IngestLimits,
+    ) -> None:
+        self._limits = limits
+        self.names: set[str] = set()
+        self.parents = dict(parents)
+        self._flags: dict[int, tuple[str, bool]] = {}
+        self._classes: dict[int, _ClassAttribute] = {}
+        self._lists: dict[int, str] = {}
+        in_tree = set(parents) | set(parents.values())
+        for j in indices:
+            attribute = attributes[j]
+            if attribute.type in {"numeric", "nominal"} and _has_only_yes_and_no(attribute):
+                self._flags[j] = attribute.name, attribute.omitted.lower() in YES
+                self.names.add(attribute.name)
+                continue
+            if attribute.name in in_tree:
+                raise BadDataError(
+                    f"the label {quoted(attribute.name)} is part of the label tree, but its values are not "
+                    "0 and 1"
+                )
+            if attribute.type == "nominal":
+                prefix = "" if len(indices) == 1 else f"{attribute.name}="
+                label_by_value = {value: prefix + value for value in attribute.values if value != MISSING}
+                self._classes[j] = _ClassAttribute(attribute, label_by_value, tuple(label_by_value.values()))
+                self.names.update(label_by_value.values())
+            elif attribute.type == "string":
+                self._lists[j] = attribute.name
+            else:
+                raise BadDataError(
+                    f"the attribute {quoted(attribute.name)} has the type {attribute.type} and cannot be a "
+                    "label; remove it from the list of labels"
+                )
+
+    def read(self, cells: Mapping[int, str]) -> tuple[list[str], list[str]]:
+        """Return the labels of a row, and its unknown labels, whose value is missing (``?``).
+
+        Raises:
+            RecordError: a cell is not a value of its attribute.
+        """
+        labels: list[str] = []
+        unknown: list[str] = []
+        for j, (name, omitted) in self._flags.items():
+            cell = cells.get(j)
+            if cell is None:
+                if omitted:
+                    labels.append(name)
+            elif cell in YES:
+                labels.append(name)
+            elif cell not in NO:
+                if cell == MISSING:
+                    unknown.append(name)
+                elif cell.lower() in YES:
+                    labels.append(name)
+                elif cell.lower() not in NO:
+                    raise RecordError(f"a label must be 0 or 1, not {quoted(cell)}", name)
+        for j, classes in self._classes.items():
+            cell = cells.get(j, classes.attribute.omitted)
+            if cell == MISSING:
+                unknown += classes.labels
+            elif cell in classes.label_by_value:
+                labels.append(classes.label_by_value[cell])
+            else:
+                raise RecordError(
+                    f"{quoted(cell)} is not a value that the header declares", classes.attribute.name
+                )
+        for j, name in self._lists.items():
+            cell = cells.get(j, "")
+            if cell != MISSING:
+                parsed = parse_labels(cell, name, _LABEL_SEPARATOR, self._limits)
+                labels += parsed.labels
+                unknown += parsed.unknown
+        return labels, unknown
+
+
+def _has_only_yes_and_no(attribute: Attribute) -> bool:
+    return attribute.type == "numeric" or all(value.lower() in YES | NO for value in attribute.values)
+
+
+def _find_attribute(name: str, index_of: Mapping[str, int], where: str) -> int:
+    """Return the position of the attribute with a name.
+
+    Raises:
+        BadDataError: the attribute does not exist.
+    """
+    if name not in index_of:
+        raise BadDataError(f"{where} names the attribute {quoted(name)}, which does not exist")
+    return index_of[name]
+
+
+def _indices_of_meka(n_labels: int, n_attributes: int) -> list[int]:
+    """Return the positions of the labels for the option ``-C`` of MEKA.
+
+    Raises:
+        BadDataError: the file has fewer attributes than labels.
+
+    >>> _indices_of_meka(2, 5), _indices_of_meka(-2, 5)
+    ([0, 1], [3, 4])
+    """
+    if not 0 < abs(n_labels) < n_attributes:
+        raise BadDataError(
+            f"the name of the relation states {abs(n_labels):,} labels (-C {n_labels}), but the file has "
+            f"{n_attributes:,} attributes; correct the number, or list the attributes in the option labels"
+        )
+    return list(range(n_labels)) if n_labels > 0 else list(range(n_attributes + n_labels, n_attributes))
+
+
+def _classes_of(cell: str, classes: set[str]) -> list[str]:
+    """Return the classes of a cell of a hierarchical attribute, which are joined by ``@``.
+
+    Raises:
+        RecordError: the header does not declare a class.
+    """
+    paths = [path.strip() for path in cell.split("@")] if cell else []
+    for path in paths:
+        if path not in classes:
+            raise RecordError(f"the header does not declare the class {quoted(path)}")
+    return paths
+
+
+def _read_hierarchy(paths: Sequence[str], limits: IngestLimits) -> tuple[set[str], dict[str, str]]:
+    """Return all classes of a hierarchy, including ancestors, and the parent of each class that has one.
+
+    Every ancestor has a full path as its name, so that a path of n parts takes memory in the order of n². The
+    function therefore checks the length of each path first, and stops at the limit on labels.
+
+    Raises:
+        BadDataError: a path is invalid.
+    """
+    classes: set[str] = set()
+    parents: dict[str, str] = {}
+    for path in paths:
+        try:
+            check_name(path, "a class path", "hierarchical", limits.name_length)
+        except RecordError as error:
+            raise BadDataError(f"{quoted(path)}: {error.reason}") from error
+        parts = path.split("/")
+        if not all(parts):
+            raise BadDataError(f"{quoted(path)} is not a class path such as a/b/c")
+        for depth in range(1, len(parts) + 1):
+            name = "/".join(parts[:depth])
+            classes.add(name)
+            if depth > 1:
+                parents[name] = "/".join(parts[: depth - 1])
+        if len(classes) > limits.labels:
+            break
+    return classes, parents

@@ -10,18 +10,17 @@ from typing import Annotated, Literal, cast
 
 from pydantic import Field
 
+from models.data.files.input_file import InputFile
+from models.data.files.lines import BOM, as_utf8, guess_utf16
 from models.data.limits import IngestLimits
-from models.data.readers.csv_rows import RowReader
-from models.data.readers.input_file import InputFile
-from models.data.readers.lines import BOM, as_utf8, guess_utf16
-from models.data.readers.options import Name, TableOptions
-from models.data.readers.row_numbers import is_row_number
-from models.data.readers.table import assign_columns
-from models.data.record import Items, RecordError
+from models.data.options import Name, TableOptions
+from models.data.record import Declarations, Items, RecordError
+from models.data.record_mapper import RecordMapper, Table, ValueSyntax
 from models.errors import BadDataError, BadRecord
 
 _DELIMITERS: tuple[str, ...] = (",", ";", "\t", "|")
 _QUOTED = re.compile(r'"[^"]*"')
+_MAX_LISTED = 10
 _SEPARATOR_LINE = re.compile(r'"?sep=([\t !#-~])"?\r?\n?', re.IGNORECASE)
 
 # Generators of clients make names of constants from values that are words; other values need names.
@@ -29,7 +28,7 @@ Delimiter = Annotated[
     Literal[",", ";", "\t", "|"],
     Field(json_schema_extra={"x-enum-varnames": ["COMMA", "SEMICOLON", "TAB", "PIPE"]}),
 ]
-DecimalMark = Annotated[Literal[".", ","], Field(json_schema_extra={"x-enum-varnames": ["POINT", "COMMA"]})]
+DecimalOption = Annotated[Literal[".", ","], Field(json_schema_extra={"x-enum-varnames": ["POINT", "COMMA"]})]
 
 
 class CSVOptions(TableOptions):
@@ -41,7 +40,7 @@ class CSVOptions(TableOptions):
     delimiter: Delimiter | None = None
     """The delimiter between cells. By default, the delimiter in the line ``sep=``, which Excel writes, or
     else the delimiter that occurs most often in the header row."""
-    decimal: DecimalMark = "."
+    decimal: DecimalOption = "."
     """The decimal mark of numbers."""
     encoding: Literal["utf-8", "utf-16", "cp1252", "latin-1"] = "utf-8"
     """The character encoding, unless the file has a byte order mark. Older spreadsheets use ``cp1252``."""
@@ -65,9 +64,16 @@ def read_csv(file: InputFile, options: CSVOptions, limits: IngestLimits) -> Item
     else:
         _reject_header(first, delimiter, options.columns)
         names = [name or "" for name in options.columns]
-    columns = assign_columns(names, options, limits, is_row_number=is_row_number)
-    yield columns.declarations(options.ignore or ())
-    rows = RowReader(columns, names, options, options.decimal, limits)
+    syntax = ValueSyntax(
+        empty_features="empty feature cells",
+        empty_flags="empty cells in label columns",
+        unknown="-1 or ?",
+        no="0",
+        decimal=options.decimal,
+    )
+    mapper = RecordMapper(options, limits, syntax, Table(names, range(len(names))))
+    yield mapper.declarations
+    header = _Header(names)
     while True:
         line = lines.begin_record()
         try:
@@ -75,14 +81,17 @@ def read_csv(file: InputFile, options: CSVOptions, limits: IngestLimits) -> Item
             if cells:
                 if lines.decoding_error is not None:
                     raise RecordError(lines.decoding_error, _undecoded_column(names, cells))
-                yield rows.record(cells, line)
+                if len(cells) != len(names) or header.unnamed:
+                    cells = header.fit(cells)
+                yield mapper.record(cells, line)
         except StopIteration:
             break
         except csv.Error as error:
             yield BadRecord(line, f"invalid quotes: {error}")
         except RecordError as error:
             yield error.at_line(line)
-    yield rows.final_declarations()
+    yield mapper.final_declarations()
+    yield Declarations(warnings=header.warnings())
 
 
 def _find_delimiter(first: str, columns: Sequence[str | None] | None) -> str:
@@ -126,6 +135,51 @@ def _undecoded_column(names: Sequence[str], cells: Sequence[str]) -> str | None:
 def _is_text(cell: str) -> bool:
     """Return whether a cell has no surrogates, which stand for bytes that cannot be decoded."""
     return cell.isascii() or not any("\udc80" <= c <= "\udcff" for c in cell)
+
+
+class _Header:
+    """Fits rows to the columns, and watches the columns without a name.
+
+    Args:
+        names: the names of the columns, empty for a column without a name.
+
+    Attributes:
+        unnamed: the positions of the columns without a name.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._n_columns = len(names)
+        self._n_named = max((j for j, name in enumerate(names, 1) if name), default=0)
+        self.unnamed = [j for j, name in enumerate(names) if not name]
+        self._unnamed_with_content: set[int] = set()
+
+    def fit(self, cells: list[str]) -> list[str]:
+        """Add or remove cells at the end that spreadsheets omit or add: those without a name or content.
+
+        Raises:
+            RecordError: the row has too few or too many cells.
+        """
+        if len(cells) != self._n_columns:
+            if len(cells) < self._n_named or any(cells[self._n_columns :]):
+                raise RecordError(
+                    f"the row has {len(cells)} cells, but the table has {self._n_columns} columns; "
+                    "check the delimiter, and cells with a delimiter that are not in quotes"
+                )
+            cells = (cells + [""] * (self._n_columns - len(cells)))[: self._n_columns]
+        self._unnamed_with_content.update(j for j in self.unnamed if cells[j])
+        return cells
+
+    def warnings(self) -> list[str]:
+        """Return the warning about columns without a name."""
+        if not self._unnamed_with_content:
+            return []
+        numbers = [str(j + 1) for j in sorted(self._unnamed_with_content)]
+        listed = ", ".join(numbers[:_MAX_LISTED]) + (", ..." if len(numbers) > _MAX_LISTED else "")
+        warning = (
+            f"columns without a name, which were not read: {listed}; if they are not row numbers, "
+            "name them in the header row"
+        )
+        return [warning]
 
 
 class _Lines:

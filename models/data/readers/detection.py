@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from models.data.files.containers import reject_foreign_content, reject_office_document
+from models.data.files.input_file import InputFile, open_input_file
+from models.data.files.lines import BOM, find_wide_encoding
+from models.data.files.zip_archive import ZipArchive, is_zip, open_zip_archive
+from models.data.files.zip_members import choose_members, split_of_name, suffix_of
 from models.data.limits import IngestLimits
-from models.data.readers.containers import reject_foreign_content, reject_office_document
+from models.data.mail_stores.folders import is_mail_store
 from models.data.readers.fasttext import LABEL_PREFIX
-from models.data.readers.input_file import InputFile, open_input_file
-from models.data.readers.lines import BOM, find_wide_encoding
-from models.data.readers.mail_folders import is_mail_store
 from models.data.readers.registry import FORMATS
-from models.data.readers.zip_archive import ZipArchive, is_zip, open_zip_archive
-from models.data.readers.zip_members import choose_members, split_of_name, suffix_of
 from models.errors import BadDataError
 
 _ARFF = re.compile(

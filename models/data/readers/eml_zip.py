@@ -8,16 +8,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from models.data.files.input_file import InputFile
+from models.data.files.zip_archive import ZipArchive, open_zip_archive
+from models.data.files.zip_names import NameEncoding
 from models.data.limits import IngestLimits
-from models.data.readers.input_file import InputFile
-from models.data.readers.mail_copies import content_key, message_id_key
-from models.data.readers.mail_folders import HEAD_BYTES, Kind, MailFinder, MailMember, Skipped
-from models.data.readers.mail_labels import GMAIL_LABELS, HeaderLabels, HeaderName
-from models.data.readers.mail_store import Mailbox, MailFile, StoredMessage, read_store, too_long
-from models.data.readers.mailbox_file import MAX_HEADER_BYTES, header_block, split_mailbox
-from models.data.readers.options import FormatOptionsBase, Name
-from models.data.readers.zip_archive import ZipArchive, open_zip_archive
-from models.data.readers.zip_names import NameEncoding
+from models.data.mail_stores.copies import content_key, message_id_key
+from models.data.mail_stores.folders import HEAD_BYTES, Kind, MailFinder, MailMember, Skipped
+from models.data.mail_stores.header_labels import GMAIL_LABELS, HeaderLabels, HeaderName
+from models.data.mail_stores.mailbox_file import MAX_HEADER_BYTES, header_block, split_mailbox
+from models.data.mail_stores.store import Mailbox, MailFile, StoredMessage, read_store, too_long
+from models.data.options import FormatOptionsBase, Name
 from models.data.record import Declarations, Items, check_name, quoted
 from models.errors import BadDataError
 

@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from models.data.files.input_file import InputFile
+from models.data.files.lines import decode_utf8, numbered_lines
 from models.data.limits import IngestLimits
-from models.data.readers.input_file import InputFile
-from models.data.readers.lines import decode_utf8, numbered_lines
-from models.data.readers.options import FormatOptionsBase
+from models.data.options import FormatOptionsBase
 from models.data.record import Items, Record, RecordError, check_name
 from models.errors import BadRecord
 

@@ -8,27 +8,48 @@ An example is ``{"id"?, "text" | "features": {name: number} | "email": {"subject
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal
 
+from models.data.files.input_file import InputFile
 from models.data.limits import IngestLimits
+from models.data.options import Name, TableOptions
 from models.data.readers.annotation_tools import AnnotationTools
-from models.data.readers.input_file import InputFile
-from models.data.readers.json_fields import FIELD_SET, FieldReader
-from models.data.readers.json_options import JSONLOptions
-from models.data.readers.json_stream import find_layout, numbered_values
-from models.data.readers.json_syntax import parse_json
 from models.data.record import Declarations, Items, RecordError, json_pointer, quoted
+from models.data.record_mapper import EXAMPLE_FIELDS, RecordMapper, ValueSyntax
+from models.data.syntax.json_stream import find_layout, numbered_values
+from models.data.syntax.json_values import parse_json
 from models.errors import BadDataError, BadRecord
 
-__all__ = ["JSONLOptions", "read_jsonl"]
+_SYNTAX: Final = ValueSyntax("features without a value", "label fields without a value", has_lists=True)
+_EXAMPLE_FIELDS: Final = frozenset(EXAMPLE_FIELDS)
+_MISSING: Final = object()
+
+
+class JSONLOptions(TableOptions):
+    """The fields of the JSON objects, where a column means a field.
+
+    A name that begins with ``/`` is the JSON pointer of a nested field, such as ``/data/text``. By default,
+    the fields are those of an example, and an unknown field is an error. If the options name fields, other
+    fields are unused.
+    """
+
+    format: Literal["jsonl"]
+    weight: Name | None = None
+    """The field with the weight of an example in a training. By default, the field ``weight`` if the options
+    name no field."""
+    raw_email: Name | None = None
+    """The field with a raw message in base64."""
 
 
 def read_jsonl(file: InputFile, options: JSONLOptions, limits: IngestLimits) -> Items:
     """Yield the records of a JSON file. Blank lines are skipped."""
     layout = find_layout(file.peek_start())
-    fields = FieldReader(options, limits)
-    tools = AnnotationTools(options, limits)
-    yield fields.declarations()
+    mapper = RecordMapper(options, limits, _SYNTAX)
+    controls = [options.common_column] if options.common_column is not None else options.own_columns
+    names_document = any((options.text, options.email, options.features, options.raw_email))
+    tools = AnnotationTools(controls, limits, names_document=names_document)
+    yield mapper.declarations
     n_values = 0
     value: Any = None
     for item in numbered_values(file.stream, layout, limits.record_bytes):
@@ -41,11 +62,12 @@ def read_jsonl(file: InputFile, options: JSONLOptions, limits: IngestLimits) -> 
         n_values += 1
         try:
             value = parse_json(text, None if layout == "lines" else number)
-            if type(value) is dict and value.keys() <= FIELD_SET:
-                yield fields.record(value, number)  # as the tools would return it, but faster
+            if type(value) is dict and value.keys() <= _EXAMPLE_FIELDS:
+                # As the tools would return it, but faster.
+                yield mapper.record(_with_nested(value, mapper.paths), number)
                 continue
             for example in tools.examples(value):
-                yield fields.record(example.value, number, labels=example.labels)
+                yield mapper.record(_with_nested(example.value, mapper.paths), number, example.labels)
         except RecordError as error:
             if (
                 n_values == 1
@@ -56,7 +78,34 @@ def read_jsonl(file: InputFile, options: JSONLOptions, limits: IngestLimits) -> 
                 _reject_wrapper(value)
             yield error.at_line(number)
     yield Declarations(warnings=tools.warnings())
-    yield fields.final_declarations()
+    yield mapper.final_declarations()
+
+
+def _with_nested(value: Mapping[str, Any], paths: Mapping[str, Sequence[str]]) -> Mapping[str, Any]:
+    """Return an object with fields inside others added by their JSON pointers.
+
+    >>> _with_nested({"meta": {"topic": "a"}}, {"/meta/topic": ["meta", "topic"]})
+    {'meta': {'topic': 'a'}, '/meta/topic': 'a'}
+    """
+    if not paths:
+        return value
+    row = {name: item for name, item in value.items() if name not in paths}
+    for pointer, path in paths.items():
+        found = _find(value, path)
+        if found is not _MISSING:
+            row[pointer] = found
+    return row
+
+
+def _find(value: Any, path: Sequence[str]) -> Any:
+    for key in path:
+        if type(value) is dict:
+            value = value.get(key, _MISSING)
+        elif type(value) is list and key.isdecimal() and len(key) < 10 and int(key) < len(value):
+            value = value[int(key)]
+        else:
+            return _MISSING
+    return value
 
 
 def _reject_wrapper(value: Any) -> None:

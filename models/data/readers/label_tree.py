@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from typing import BinaryIO
 
-from models.data.readers.lines import decode_utf8, numbered_lines
+from models.data.files.lines import decode_utf8, numbered_lines
 from models.data.record import RecordError, check_name, quoted
 from models.errors import BadDataError, BadRecord
 from models.labels import LabelTree

@@ -6,11 +6,11 @@ from typing import Annotated, BinaryIO, Literal
 
 from pydantic import Field
 
+from models.data.files.input_file import InputFile
 from models.data.limits import IngestLimits
-from models.data.readers.input_file import InputFile
-from models.data.readers.mail_labels import GMAIL_LABELS, HeaderLabels, HeaderName
-from models.data.readers.mail_store import Mailbox, read_store
-from models.data.readers.options import FormatOptionsBase, Name
+from models.data.mail_stores.header_labels import GMAIL_LABELS, HeaderLabels, HeaderName
+from models.data.mail_stores.store import Mailbox, read_store
+from models.data.options import FormatOptionsBase, Name
 from models.data.record import Declarations, Items
 
 

@@ -9,14 +9,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, BinaryIO, cast
 
+from models.data.files.containers import reject_foreign_content, reject_office_document
+from models.data.files.input_file import InputFile, open_input_file
+from models.data.files.lines import as_utf8
+from models.data.files.zip_archive import is_zip, open_zip_archive
+from models.data.files.zip_members import choose_members, warn_about_others
 from models.data.limits import IngestLimits
-from models.data.readers.containers import reject_foreign_content, reject_office_document
-from models.data.readers.input_file import InputFile, open_input_file
-from models.data.readers.lines import as_utf8
-from models.data.readers.options import FormatOptionsBase
+from models.data.options import FormatOptionsBase
 from models.data.readers.registry import FORMATS, Format
-from models.data.readers.zip_archive import is_zip, open_zip_archive
-from models.data.readers.zip_members import choose_members, warn_about_others
 from models.data.record import Declarations, Items, Record
 from models.errors import BadDataError, BadRecord
 

@@ -9,15 +9,15 @@ from typing import Annotated, Any
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
+from models.data.files.input_file import InputFile
 from models.data.limits import IngestLimits
+from models.data.options import FormatOptionsBase
 from models.data.readers.arff import ARFFOptions, read_arff
 from models.data.readers.csv import CSVOptions, read_csv
 from models.data.readers.eml_zip import EmlZipOptions, read_eml_zip
 from models.data.readers.fasttext import FastTextOptions, read_fasttext
-from models.data.readers.input_file import InputFile
 from models.data.readers.jsonl import JSONLOptions, read_jsonl
 from models.data.readers.mbox import MboxOptions, read_mbox
-from models.data.readers.options import FormatOptionsBase
 from models.data.readers.parquet import ParquetOptions, read_parquet
 from models.data.readers.svmlight import SVMLightOptions, read_svmlight
 from models.data.record import Items

@@ -9,10 +9,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from models.data.files.input_file import InputFile
+from models.data.files.lines import decode_utf8, numbered_lines
 from models.data.limits import IngestLimits
-from models.data.readers.input_file import InputFile
-from models.data.readers.lines import decode_utf8, numbered_lines
-from models.data.readers.options import FormatOptionsBase, Name
+from models.data.options import FormatOptionsBase, Name
 from models.data.record import Declarations, Items, Record, RecordError, check_name, quoted
 from models.errors import BadDataError, BadRecord
 

@@ -16,9 +16,9 @@ from models.data.examples import Examples
 from models.data.export import export_jsonl
 from models.data.ingestion.ingest import ingest
 from models.data.ingestion.report import DatasetReport
+from models.data.options import FormatOptionsBase
 from models.data.readers.csv import CSVOptions
 from models.data.readers.jsonl import JSONLOptions
-from models.data.readers.options import FormatOptionsBase
 from models.data.store import StoredExamples
 from models.errors import BadDataError
 

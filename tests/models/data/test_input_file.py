@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from models.data.files.input_file import open_input_file, read_at_most
 from models.data.limits import IngestLimits
-from models.data.readers.input_file import open_input_file, read_at_most
 from models.errors import BadDataError
 
 TEXT = b"".join(b"line %d of a file\n" % i for i in range(100_000))

@@ -12,9 +12,9 @@ import pytest
 from models.data.ingestion.ingest import ingest
 from models.data.ingestion.report import DatasetReport
 from models.data.limits import IngestLimits
-from models.data.readers.json_options import JSONLOptions
-from models.data.readers.json_stream import find_layout, numbered_values
+from models.data.readers.jsonl import JSONLOptions
 from models.data.store import StoredExamples
+from models.data.syntax.json_stream import find_layout, numbered_values
 from models.errors import BadDataError, BadRecord
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.data.readers.label_cells import split_labels
 from models.data.record import RecordError
+from models.data.values.label_cells import split_labels
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from typing import BinaryIO, cast
 import pytest
 
 from models.data.examples import Examples
+from models.data.files.lines import as_utf8, find_wide_encoding
 from models.data.ingestion.ingest import ingest
 from models.data.readers.csv import CSVOptions
-from models.data.readers.lines import as_utf8, find_wide_encoding
 from models.data.store import StoredExamples
 from models.errors import BadDataError
 

@@ -15,8 +15,8 @@ from models.data.examples import Examples
 from models.data.ingestion.ingest import ingest
 from models.data.ingestion.report import DatasetReport
 from models.data.limits import IngestLimits
+from models.data.mail_stores.folders import is_mail_store
 from models.data.readers.eml_zip import EmlZipOptions
-from models.data.readers.mail_folders import is_mail_store
 from models.data.store import StoredExamples
 from models.errors import BadDataError
 from models.labels import LabelTree

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.data.readers.mailbox_file import Oddities, Places, split_mailbox
+from models.data.mail_stores.mailbox_file import Oddities, Places, split_mailbox
 from models.errors import BadDataError
 
 DATED = "From ann@example.org Thu Jan  1 00:00:00 2026\n"

@@ -17,8 +17,8 @@ from models.data.ingestion.ingest import ingest
 from models.data.ingestion.report import DatasetReport
 from models.data.limits import IngestLimits
 from models.data.readers.arff import ARFFOptions
-from models.data.readers.mulan_xml import read_mulan_xml
 from models.data.store import StoredExamples
+from models.data.syntax.mulan_xml import read_mulan_xml
 from models.errors import BadDataError
 from models.labels import LabelTree
 

@@ -94,7 +94,7 @@ def test_maps_of_features(tmp_path: Path) -> None:
     np.testing.assert_array_equal(examples.documents.matrix.toarray(), [[0, 2], [1, 0]])
     assert report.label_counts == {"x": 2, "y": 1}
     twice = write_table({"features": pa.array([[("b", 2.0), ("b", 1.0)]], type_), "labels": ["x"]})
-    with pytest.raises(BadDataError, match="line 1, features: the feature 'b' occurs twice"):
+    with pytest.raises(BadDataError, match="line 1, features: the name 'b' occurs twice"):
         read(twice, tmp_path)
 
 
@@ -124,7 +124,7 @@ def test_labels_can_be_numbers_lists_with_arrays_texts_and_maps(tmp_path: Path) 
     )
     assert report.label_counts == {"3": 1, "4": 1}
     twice = pa.array([[("1", 1), ("1", 0)]], pa.map_(pa.string(), pa.int8()))
-    with pytest.raises(BadDataError, match="line 1, labels: a label occurs twice in the map"):
+    with pytest.raises(BadDataError, match="line 1, labels: the name '1' occurs twice"):
         read(write_table({"text": ["a"], "labels": twice}), tmp_path)
 
 

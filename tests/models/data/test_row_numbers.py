@@ -15,7 +15,7 @@ from models.data.examples import Examples, FeatureRows
 from models.data.ingestion.ingest import ingest
 from models.data.ingestion.report import DatasetReport
 from models.data.readers.registry import FORMATS
-from models.data.readers.row_numbers import RowNumberFinder
+from models.data.roles.row_numbers import RowNumberFinder
 from models.data.store import StoredExamples
 
 DROPPED = "columns of row numbers: "

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from models.data.limits import IngestLimits
-from models.data.readers.values import parse_id, parse_labels, parse_split, split_words
 from models.data.record import RecordError
+from models.data.values.labels import parse_labels
+from models.data.values.scalars import parse_id, parse_split, split_words
 
 LIMITS = IngestLimits()
 

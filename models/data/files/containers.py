@@ -6,7 +6,7 @@ import re
 import zlib
 from collections.abc import Sequence
 
-from models.data.readers.lines import BOM
+from models.data.files.lines import BOM
 from models.errors import BadDataError
 
 _TAR_MAGIC = slice(257, 262)

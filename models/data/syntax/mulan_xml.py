@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 from xml.parsers import expat
 
-from models.data.readers.input_file import read_at_most
+from models.data.files.input_file import read_at_most
 from models.data.record import quoted
 from models.errors import BadDataError
 

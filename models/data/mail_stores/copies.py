@@ -17,7 +17,7 @@ from array import array
 import numpy as np
 
 from models.arrays import Bools, Ints
-from models.data.readers.mailbox_file import header_block
+from models.data.mail_stores.mailbox_file import header_block
 from models.mail.reader import message_identity
 
 _MESSAGE_ID = re.compile(rb"^message-id[ \t]*+:\s*+([^\s]{1,998}+)", re.IGNORECASE | re.MULTILINE)

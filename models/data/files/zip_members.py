@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from models.data.examples import Split
-from models.data.readers.values import SPLIT_WORDS
-from models.data.readers.zip_archive import ZipArchive
+from models.data.files.zip_archive import ZipArchive
 from models.data.record import quoted
+from models.data.values.scalars import SPLIT_WORDS
 from models.errors import BadDataError
 
 _ORDER: tuple[Split, ...] = ("train", "validation", "test")

@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, cast
 
-from models.data.limits import IngestLimits
-from models.data.readers.input_file import (
+from models.data.files.input_file import (
     ByteReader,
     DecompressionGuard,
     GuardedStream,
     InputFile,
     read_at_most,
 )
-from models.data.readers.zip_names import NameEncoding, decode_names
+from models.data.files.zip_names import NameEncoding, decode_names
+from models.data.limits import IngestLimits
 from models.data.record import quoted
 from models.errors import BadDataError
 

@@ -11,9 +11,9 @@ from typing import Annotated
 from pydantic import Field
 
 from models.data.limits import IngestLimits
-from models.data.readers.label_cells import split_labels
-from models.data.readers.mailbox_file import header_block
+from models.data.mail_stores.mailbox_file import header_block
 from models.data.record import RecordError, check_name
+from models.data.values.label_cells import split_labels
 
 HeaderName = Annotated[str, Field(pattern=r"^[!-9;-~]{1,100}$")]
 """The name of a header field."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO, Final, Literal, TypeAlias, cast
 
-from models.data.readers.lines import BOM, numbered_lines
+from models.data.files.lines import BOM, numbered_lines
 from models.errors import BadDataError, BadRecord
 
 Layout: TypeAlias = Literal["lines", "array", "values"]

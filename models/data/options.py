@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self, get_args
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 
 from models.data.examples import Split
-from models.data.readers.values import split_words as index_split_words
+from models.data.values.scalars import split_words as index_split_words
 
 
 class FormatOptionsBase(BaseModel):
@@ -118,6 +118,16 @@ class TableOptions(FormatOptionsBase):
         if self.labels is not None and self.label_columns is not None:
             raise ValueError("set either labels or label_columns")
         return self
+
+    @property
+    def texts(self) -> list[str]:
+        """The columns of the text."""
+        return [self.text] if isinstance(self.text, str) else self.text or []
+
+    @property
+    def flags_option(self) -> str:
+        """The name of the option that lists the label columns."""
+        return "labels" if isinstance(self.labels, list) else "label_columns"
 
     @property
     def own_columns(self) -> list[str] | None:

@@ -15,8 +15,8 @@ import numpy as np
 
 from models.arrays import Bools
 from models.data.limits import IngestLimits
-from models.data.readers.mail_copies import CopyFinder, identity_key, message_key
-from models.data.readers.mailbox_file import MailboxMessage, Oddities, Places, is_expunged, split_mailbox
+from models.data.mail_stores.copies import CopyFinder, identity_key, message_key
+from models.data.mail_stores.mailbox_file import MailboxMessage, Oddities, Places, is_expunged, split_mailbox
 from models.data.record import Declarations, Items, Record, RecordError
 from models.errors import BadRecord
 from models.mail.email import Email

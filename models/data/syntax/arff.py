@@ -9,9 +9,9 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Literal, TypeAlias, cast
 
-from models.data.readers.cells import parse_number
-from models.data.readers.lines import decode_utf8
+from models.data.files.lines import decode_utf8
 from models.data.record import RecordError, quoted
+from models.data.values.scalars import number_of_text
 from models.errors import BadDataError, BadRecord
 
 AttributeType: TypeAlias = Literal["numeric", "string", "nominal", "hierarchical", "date", "relational"]
@@ -85,7 +85,7 @@ class Attribute:
             RecordError: the cell does not have the type of the attribute.
         """
         if self.type == "numeric":
-            return self.name, parse_number(cell, self.name)
+            return self.name, number_of_text(cell, self.name)
         feature = self._feature_by_value.get(cell)
         if feature is None:
             raise RecordError(f"{quoted(cell)} is not a value that the header declares", self.name)

@@ -1,45 +1,25 @@
-"""The one rule by which the readers of all formats read ids, splits, weights, folds, selections and labels.
-
-A missing value is None, NaN or an empty text: frames write it in one of these forms, depending on the format.
-"""
+"""The one rule by which the readers of all formats read ids, splits, weights, folds, numbers and flags."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final, cast, get_args
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
 from models.data.examples import SelectedBy, Split
 from models.data.limits import IngestLimits
-from models.data.readers.label_cells import (
-    ParsedLabels,
-    find_syntax,
-    label_of_number,
-    parse_cell,
-    parse_value,
-    whole_number,
-)
 from models.data.record import (
     RecordError,
     check_name,
     check_number,
     check_weight,
-    json_pointer,
     json_type,
     quoted,
 )
+from models.data.values.label_cells import whole_number
 
-__all__ = [
-    "MAX_FOLD",
-    "SPLIT_WORDS",
-    "ParsedLabels",
-    "parse_fold",
-    "parse_id",
-    "parse_labels",
-    "parse_selected_by",
-    "parse_split",
-    "parse_weight",
-    "split_words",
-]
+DecimalMark: TypeAlias = Literal[".", ","]
 
 MAX_FOLD: Final = 999
 """The largest number of a fold."""
@@ -57,6 +37,16 @@ SPLIT_WORDS: Final[Mapping[str, Split]] = {
 }
 """The split that each word stands for."""
 
+_FLAGS: Final[Mapping[str, bool | None]] = {
+    **dict.fromkeys(("1", "1.0", "+1", "true", "yes", "t", "y", "x"), True),
+    **dict.fromkeys(("0", "0.0", "false", "no", "f", "n"), False),
+    # Spreadsheets write booleans in the language of the user.
+    **dict.fromkeys(("ja", "wahr", "oui", "vrai", "si", "sí", "verdadero", "vero"), True),
+    **dict.fromkeys(("nein", "falsch", "non", "faux", "falso"), False),
+    **dict.fromkeys(("-1", "-1.0", "?", "unknown")),
+}
+_DECIMAL_COMMA: Final = re.compile(r"\s*[-+]?\d*,\d+(?:[eE][-+]?\d+)?\s*")
+
 
 def parse_id(value: object, field: str, limits: IngestLimits) -> str | None:
     """Return the id of an example; None for a missing one.
@@ -71,10 +61,10 @@ def parse_id(value: object, field: str, limits: IngestLimits) -> str | None:
     """
     if type(value) is str:
         return check_name(value, "the id", field, limits.name_length) if value.strip() else None
-    value = _plain(value)
+    value = without_numpy(value)
     if type(value) is str:
         return parse_id(value, field, limits)
-    if _is_missing(value):
+    if is_missing(value):
         return None
     number = whole_number(value)
     if number is None:
@@ -98,8 +88,8 @@ def parse_split(value: object, field: str, words: Mapping[str, Split] | None = N
     """
     if value == "train" and not words:
         return "train"
-    value = _plain(value)
-    if _is_missing(value):
+    value = without_numpy(value)
+    if is_missing(value):
         return None
     if isinstance(value, bool):
         word = str(value).lower()
@@ -115,17 +105,28 @@ def parse_split(value: object, field: str, words: Mapping[str, Split] | None = N
     return split
 
 
-def parse_weight(value: object, field: str) -> float | None:
+def parse_weight(value: object, field: str, decimal: DecimalMark | None = None) -> float | None:
     """Return the weight of an example; None for 1 and for a missing value.
+
+    Args:
+        value: the value.
+        field: the field or column that an error names.
+        decimal: the decimal mark of numbers in texts; None if a text is no number.
 
     Raises:
         RecordError: the value is not a number, or outside the limits.
 
     >>> parse_weight(2, "/weight"), parse_weight(1, "/weight"), parse_weight(None, "/weight")
     (2.0, None, None)
+    >>> parse_weight("2,5", "weight", ",")
+    2.5
     """
-    value = _plain(value)
-    return None if _is_missing(value) else check_weight(check_number(value, "the weight", field), field)
+    value = without_numpy(value)
+    if is_missing(value):
+        return None
+    if type(value) is str and decimal is not None:
+        return check_weight(number_of_text(value, field, decimal), field)
+    return check_weight(check_number(value, "the weight", field), field)
 
 
 def parse_fold(value: object, field: str) -> int | None:
@@ -137,8 +138,8 @@ def parse_fold(value: object, field: str) -> int | None:
     >>> parse_fold(3, "fold"), parse_fold(" 3.0", "fold"), parse_fold("", "fold")
     (3, 3, None)
     """
-    value = _plain(value)
-    if _is_missing(value):
+    value = without_numpy(value)
+    if is_missing(value):
         return None
     # A frame writes 3 as 3.0 if another fold of the column is missing.
     number = value.strip().removesuffix(".0") if type(value) is str else whole_number(value)
@@ -160,8 +161,8 @@ def parse_selected_by(value: object, field: str) -> SelectedBy | None:
     >>> parse_selected_by("sample", "/selected_by"), parse_selected_by(None, "/selected_by")
     ('sample', None)
     """
-    value = _plain(value)
-    if _is_missing(value):
+    value = without_numpy(value)
+    if is_missing(value):
         return None
     words = get_args(SelectedBy)
     if value not in words:
@@ -183,78 +184,108 @@ def split_words(words: Mapping[Split, Iterable[str]]) -> dict[str, Split]:
     return splits
 
 
-def parse_labels(value: object, field: str, separator: str, limits: IngestLimits) -> ParsedLabels:
-    """Return the labels of an example; none for a missing value.
+def parse_number(value: object, field: str, decimal: DecimalMark | None = None) -> float | None:
+    """Return the value of a feature; None for a missing one.
 
     Args:
-        value: a cell (see :func:`models.data.readers.label_cells.split_labels`), a list, an array, a whole
-            number, or an object that maps labels to 1, to 0, or to -1 or null for an unknown label.
-        field: the column, or the JSON pointer, that an error names.
-        separator: the separator between labels in a cell.
-        limits: limits on names.
+        value: the value.
+        field: the field or column that an error names.
+        decimal: the decimal mark of numbers in texts; None if a text is no number.
 
     Raises:
-        RecordError: the value cannot be read as labels, or a label is invalid.
+        RecordError: the value is not a finite number.
 
-    >>> parse_labels({"a": 1, "b": 0, "c": None}, "/cats", ",", IngestLimits())
-    ParsedLabels(labels=['a'], unknown=['c'])
+    >>> parse_number(True, "height"), parse_number("-1,5", "height", ","), parse_number(" ", "height", ",")
+    (1.0, -1.5, None)
     """
-    if type(value) is str:
-        if len(value) <= limits.name_length and value.isprintable() and not find_syntax(value):
-            # No label can be invalid. Most cells are so, and checking each label would take longer.
-            labels = [name for part in value.split(separator) if (name := part.strip())]
-            if len(labels) < 2 or labels[0] not in {"0", "1"}:
-                return ParsedLabels(labels, [])
-        parsed = parse_cell(value, separator, field)
-    elif type(value) is list and _are_names(value, limits):
-        return ParsedLabels(value, [])
-    else:
-        value = _plain(value)
-        if type(value) is str:
-            return parse_labels(value, field, separator, limits)
-        if _is_missing(value):
-            return ParsedLabels([], [])
-        if isinstance(value, (list, tuple, Mapping)):
-            parsed = parse_value(value, field)
-        elif isinstance(value, (int, float)) and not isinstance(value, bool):
-            parsed = ParsedLabels([label_of_number(value, field)], [])
-        else:
-            raise RecordError(f"labels must be a list of strings, not {json_type(value)}", field)
-    if type(value) is str and "\n" in value.strip() and any("\n" in name for name in parsed.labels):
+    if type(value) is str and decimal is not None:
+        return number_of_text(value, field, decimal) if value and not value.isspace() else None
+    if value is None:
+        return None
+    return float(value) if type(value) is bool else check_number(value, "a feature", field)
+
+
+def parse_numbers(values: Sequence[Any], decimal: DecimalMark | None = None) -> list[float] | None:
+    """Return the values of several features at once, which is faster than one by one.
+
+    Args:
+        values: the values.
+        decimal: the decimal mark of numbers in texts; None if a text is no number.
+
+    Returns:
+        None if a value is missing or perhaps invalid. Then :func:`parse_number` tells which.
+
+    >>> parse_numbers(["-1.5", " 2 "], "."), parse_numbers(["-1.5", ""], "."), parse_numbers(["2"])
+    ([-1.5, 2.0], None, None)
+    """
+    types = set(map(type, values))
+    if decimal == ".":
+        if types != {str} or "_" in "".join(values):
+            return None
+    elif not types <= {float, int}:
+        return None
+    try:
+        numbers = list(map(float, values))
+        return numbers if math.isfinite(sum(numbers)) else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def number_of_text(text: str, field: str, decimal: DecimalMark = ".") -> float:
+    """Return the finite number in a text.
+
+    Raises:
+        RecordError: the text is not a finite number.
+
+    >>> number_of_text("-1,5", "height", ",")
+    -1.5
+    """
+    written = text
+    if decimal == ",":
+        # A point separates thousands in this notation, so that 1.234 would be read 1,000 times too small.
+        written = "" if "." in text else text.replace(",", ".")
+    try:
+        number = float(written)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number) or "_" in text:
+        example = f"-1{decimal}5 or 2e-3"
+        remedy = ""
+        if decimal == "." and _DECIMAL_COMMA.fullmatch(text):
+            remedy = '; if it has a decimal comma, set the option decimal to ","'
+        elif decimal == "," and "." in text:
+            remedy = "; write it with a comma and without separators of thousands"
+        raise RecordError(f"{quoted(text)} is not a finite number such as {example}{remedy}", field)
+    return number
+
+
+def parse_flag(value: object, field: str) -> bool | None:
+    """Return whether a label column states that the label applies; None if it is unknown.
+
+    Raises:
+        RecordError: the value is neither a yes nor a no, nor states that nobody knows.
+
+    >>> parse_flag(1.0, "billing"), parse_flag(" No ", "billing"), parse_flag("?", "billing")
+    (True, False, None)
+    """
+    if isinstance(value, (int, float)):
+        value = str(value)
+    word = value.strip().lower() if isinstance(value, str) else ""
+    if word not in _FLAGS:
         raise RecordError(
-            "a label must not contain a line end; if each line of the cell is a label, "
-            "set the option label_separator to a line end",
+            f"a label column must contain 1 for yes, 0 for no, or -1 if nobody knows, not {quoted(value)}",
             field,
         )
-    is_list = isinstance(value, (list, tuple)) and field.startswith("/")
-    for names in parsed:
-        for j, name in enumerate(names):
-            check_name(name, "a label", field + json_pointer(j) if is_list else field, limits.name_length)
-    return parsed
+    return _FLAGS[word]
 
 
-def _are_names(members: list[Any], limits: IngestLimits) -> bool:
-    """Return whether members are names that need no further check. Faster than to check them one by one."""
-    try:
-        text = "".join(members)
-    except TypeError:
-        return False
-    return (
-        len(text) <= limits.name_length
-        and text.isprintable()
-        and "" not in members
-        and not any(map(str.isspace, members))
-        and "0" not in members
-        and "1" not in members
-    )
-
-
-def _plain(value: object) -> Any:
+def without_numpy(value: object) -> Any:
     """Return a NumPy array or scalar as values of Python."""
     return cast("Any", value).tolist() if type(value).__module__ == "numpy" else value
 
 
-def _is_missing(value: object) -> bool:
+def is_missing(value: object) -> bool:
+    """Return whether a value is None, NaN or an empty text."""
     if type(value) is str:
         return not value or value.isspace()
     return value is None or value != value  # noqa: PLR0124 - NaN differs from itself

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pydantic_core import from_json
 
-from models.data.readers.lines import decode_utf8
+from models.data.files.lines import decode_utf8
 from models.data.record import RecordError, json_pointer, quoted
 
 _SPACED_COLON: Final = re.compile(rb'"[ \t\r\n]+:')

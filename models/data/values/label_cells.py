@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from models.data.readers.label_syntax import read_syntax
 from models.data.record import RecordError, json_pointer, json_type, quoted
+from models.data.values.label_syntax import read_syntax
 
 find_syntax: Final = re.compile(r"""["'\[\](){}<|&;]""").search
 """Returns a match if a cell contains a mark that a list, a tag, an object or a quoted label has."""
