@@ -282,6 +282,48 @@ def test_one_module_knows_the_fields_of_examples() -> None:
     assert users == {"roles": {"models/data/record_mapper.py"}, "parsers": {"models/data/roles/roles.py"}}
 
 
+# The library
+
+ROOMS = {
+    *("pipeline", "trials", "artifact", "serialization"),
+    *("data", "mail", "text", "features", "labels"),
+    *("base", "baselines", "boosting", "covering", "hierarchy", "perceptrons"),
+    *("decisions", "calibration", "measures"),
+}
+"""The folders of the library."""
+
+DECISIONS = {"rules", "held_out", "curves", "values", "auto", "tune", "apply", "report"}
+"""What can be asked, on which scores it is tuned, what thresholds predict, and how scores are decided."""
+
+LEARNERS = ("models/baselines", "models/boosting", "models/hierarchy", "models/perceptrons")
+
+
+def test_the_library_has_the_rooms_of_the_plan() -> None:
+    folders = {path.name for path in (ROOT / "models").iterdir() if (path / "__init__.py").exists()}
+    assert folders == ROOMS
+    assert {path.stem for path in files("models/decisions")} - {"__init__"} == DECISIONS
+
+
+def test_the_parameters_of_a_learner_are_declared_once() -> None:
+    """The constructor of a learner follows from its parameters."""
+    for entry in ENTRIES.values():
+        for cls in entry.learner.__mro__:
+            if cls.__module__.startswith("models.") and cls.__module__ != "models.base.learner":
+                own = vars(cls).get("__init__")
+                assert own is None or own.__module__ == "models.base.constructor", cls
+
+
+def test_no_learner_watches_or_resumes_its_training() -> None:
+    """``models.base.steps`` does both; a learner states its steps and its arrays."""
+    found = {
+        f"{where(path)}: {node.arg}"
+        for path in files(*LEARNERS)
+        for node in nodes(path)
+        if isinstance(node, ast.arg) and node.arg in {"monitor", "resume", "snapshot"}
+    }
+    assert found == set()
+
+
 # Threads
 
 

@@ -70,19 +70,19 @@ class CoefficientColumns:
         kept = np.flatnonzero((sizes >= self._compression.prune * sizes.max(initial=0.0)) & (stored != 0))
         self._sparse.append((kept.astype(np.int32), stored[kept]))
 
-    def snapshot(self) -> State:
+    def arrays(self) -> State:
         """Return a copy of the weights so far, (r, k), with 0 for later labels."""
         if self._dense is not None:
             return {"coef": self._dense.copy().T}
         matrix = self._to_csc()
         return {"coef.data": matrix.data, "coef.indices": matrix.indices, "coef.indptr": matrix.indptr}
 
-    def restore(self, snapshot: Mapping[str, AnyArray], completed: int) -> None:
-        """Restore the weights of the first ``completed`` labels from a snapshot."""
+    def restore(self, arrays: Mapping[str, AnyArray], completed: int) -> None:
+        """Restore the weights of the first ``completed`` labels from what ``arrays`` returned."""
         if self._dense is not None:
-            self._dense[:] = snapshot["coef"].T
+            self._dense[:] = arrays["coef"].T
             return
-        data, indices, indptr = (snapshot[f"coef.{part}"] for part in ("data", "indices", "indptr"))
+        data, indices, indptr = (arrays[f"coef.{part}"] for part in ("data", "indices", "indptr"))
         for begin, end in zip(indptr[:completed].tolist(), indptr[1 : completed + 1].tolist(), strict=True):
             self._sparse.append((indices[begin:end].copy(), data[begin:end].copy()))
 

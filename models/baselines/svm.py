@@ -224,7 +224,7 @@ class LabelByLabel(Training):
     @override
     def arrays(self) -> State:
         state = {"intercept": self._intercept.copy(), "converged": self._converged.copy()}
-        return {**self._columns.snapshot(), **state}
+        return {**self._columns.arrays(), **state}
 
     @override
     def restore(self, arrays: State) -> None:

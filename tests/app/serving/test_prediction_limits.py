@@ -67,7 +67,7 @@ def test_too_many_ranked_labels_are_rejected_before_scoring(
 ) -> None:
     assert len(of_text.predictions(TEXTS, max_labels=4 * 3 + 8)) == 4
     assert len(of_text.predictions(TEXTS, top=1, max_labels=4 + 8)) == 4
-    monkeypatch.setattr("models.pipeline.pipeline.full_scores", lambda *_: pytest.fail("scored"))
+    monkeypatch.setattr("models.pipeline.predictor.full_scores", lambda *_: pytest.fail("scored"))
     with pytest.raises(ParameterError, match=r"4 instances with 3 labels each .* set top") as caught:
         of_text.predictions(TEXTS, max_labels=11)
     assert caught.value.pointer == "/top"
@@ -88,5 +88,5 @@ def test_predictions_in_blocks_equal_predictions_at_once(
     of_text: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at_once = of_text.predictions(TEXTS, explain=True)
-    monkeypatch.setattr("models.pipeline.pipeline._BLOCK_SCORES", 7)
+    monkeypatch.setattr("models.pipeline.predictor._BLOCK_SCORES", 7)
     assert of_text.predictions(TEXTS, explain=True) == at_once
