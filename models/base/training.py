@@ -79,10 +79,15 @@ class Problem:
     weights: Floats | None = None
     groups: Ints | None = None
 
-    def where(self, rows: AnyArray) -> Problem:
-        """Return the problem of some of the examples: a mask, (g,), or their indices."""
+    def where(self, rows: AnyArray, X: Matrix | None = None) -> Problem:
+        """Return the problem of some of the examples.
+
+        Args:
+            rows: a mask, (g,), or their indices.
+            X: their features, if these are others.
+        """
         return Problem(
-            self.X[rows],
+            self.X[rows] if X is None else X,
             self.Y[rows],
             self.context.where(rows),
             None if self.weights is None else self.weights[rows],

@@ -145,15 +145,15 @@ class FoldScores:
             whether the features can be fitted: the other folds may have no term within their limits.
         """
         training = ~rows
-        problem = self._problem.where(training)
-        context = problem.context
+        Y, context = self._problem.Y[training], self._problem.context.where(training)
         features: Features = clone(self._features)
         try:
-            X = features.fit(self._raw.where(training), problem.Y, context.unknown)
+            X = features.fit(self._raw.where(training), Y, context.unknown)
         except UnsuitableDataError:
             return False
         context = replace(context, features=features.names_, candidates=features.candidates_)
-        learner = self._train(fold, replace(problem, X=X, context=context), state)
+        problem = replace(self._problem.where(training, X), context=context)
+        learner = self._train(fold, problem, state)
         held_out = features.values(self._raw.where(rows))
         state.scores[rows] = learner.decision_function(held_out)
         state.says_something[rows] = ~features.says_nothing(held_out)
