@@ -294,7 +294,7 @@ EXAMPLES: dict[str, Callable[[], Examples]] = {
         _hierarchical_arff, ["cellcycle_FUN.train", "cellcycle_FUN.valid"], "cellcycle_FUN.test"
     ),
 }
-"""Reads each corpus. ``lists`` has no split of its own."""
+"""Reads each corpus."""
 
 MEASUREMENTS = {"yeast", "scene", "emotions", "genbase", "imclef07a", "cellcycle"}
 """Corpora whose features have different units. The numbers of the others are words."""

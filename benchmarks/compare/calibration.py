@@ -14,7 +14,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from benchmarks import intervals
-from benchmarks.compare.frame import Comparison, Found
+from benchmarks.compare.frame import Comparison, Stored
 from benchmarks.corpora import EXAMPLES, MEASUREMENTS, split
 from benchmarks.recipes import LEARNERS, Task, Trained, decide, parameters_of, train
 from benchmarks.tables import Result, figure, markdown
@@ -71,8 +71,8 @@ def measure(corpus: str, variant: str, seeds: Sequence[int] = SEEDS) -> Result:
         errors["pairs"].append(resampled_errors(p, relevant, counts, least=LEAST_PROBABILITY))
         errors["sets"].append(resampled_errors(of_sets[:, np.newaxis], right[:, np.newaxis], counts))
     means = {name: round(float(np.mean([each[name] for each in values])), 4) for name in values[0]}
-    found = {goal: corrected_interval(np.mean(each, axis=0)) for goal, each in errors.items()}
-    return {"seeds": len(seeds), **found, **means}
+    of_errors = {goal: corrected_interval(np.mean(each, axis=0)) for goal, each in errors.items()}
+    return {"seeds": len(seeds), **of_errors, **means}
 
 
 def probabilities(trained: Trained) -> tuple[Bools, Floats, Floats]:
@@ -160,21 +160,21 @@ def corrected_interval(errors: Floats) -> dict[str, float]:
     return {"value": round(value, 4), "low": round(max(float(low), 0.0), 4), "high": round(float(high), 4)}
 
 
-def tables(found: Found) -> Mapping[str, str]:
+def tables(stored: Stored) -> Mapping[str, str]:
     """Return the tables of the page."""
     return {
-        "calibration_goals": goals(found),
-        **{f"calibration_{goal}": errors_by_corpus(found, goal) for goal in GOALS},
-        "calibration_details": details(found),
+        "calibration_goals": goals(stored),
+        **{f"calibration_{goal}": errors_by_corpus(stored, goal) for goal in GOALS},
+        "calibration_details": details(stored),
     }
 
 
-def goals(found: Found) -> str:
+def goals(stored: Stored) -> str:
     """Return a table of how many corpora meet the goals."""
     rows = []
     for how in SPLITS:
         for learner in RECOMMENDED:
-            results = _select(found, f"{learner}, {how}")
+            results = _select(stored, f"{learner}, {how}")
             met = [[_met(result, goal) for goal in GOALS] for result in results.values()]
             columns = [*zip(*met, strict=True), [*map(all, met)]]
             counts = [f"{sum(column)} of {len(met)}" for column in columns]
@@ -188,30 +188,30 @@ def goals(found: Found) -> str:
     return markdown(["learner", "split", *head, "both", "missed"], rows)
 
 
-def errors_by_corpus(found: Found, goal: str) -> str:
+def errors_by_corpus(stored: Stored, goal: str) -> str:
     """Return a table of one of the calibration errors; those above the goal have an asterisk."""
     columns = [f"{learner}, {how}" for learner in RECOMMENDED for how in SPLITS]
 
     def cell(corpus: str, column: str) -> str:
-        if (corpus, column) not in found:
+        if (corpus, column) not in stored:
             return ""
-        error = found[corpus, column][goal]
-        star = "" if _met(found[corpus, column], goal) else "*"
+        error = stored[corpus, column][goal]
+        star = "" if _met(stored[corpus, column], goal) else "*"
         return f"{figure(error['value'])}{star} [{figure(error['low'])}, {figure(error['high'])}]"
 
     rows = [
         [corpus, *(cell(corpus, column) for column in columns)]
         for corpus in EXAMPLES
-        if any((corpus, column) in found for column in columns)
+        if any((corpus, column) in stored for column in columns)
     ]
     return markdown([goal, *(f"`{c.partition(', ')[0]}`, {c.partition(', ')[2]}" for c in columns)], rows)
 
 
-def details(found: Found) -> str:
+def details(stored: Stored) -> str:
     """Return a table of all values with the corpora's own splits."""
     rows = []
     for learner in LEARNERS:
-        for corpus, result in _select(found, f"{learner}, given").items():
+        for corpus, result in _select(stored, f"{learner}, given").items():
             values = [result[name]["value"] if name in GOALS else result[name] for name in DETAILS]
             stars = ["*" * (name in GOALS and not _met(result, name)) for name in DETAILS]
             shown = [figure(value) + star for value, star in zip(values, stars, strict=True)]
@@ -219,9 +219,9 @@ def details(found: Found) -> str:
     return markdown(["learner", "corpus", *DETAILS.values()], rows)
 
 
-def _select(found: Found, variant: str) -> dict[str, Result]:
+def _select(stored: Stored, variant: str) -> dict[str, Result]:
     """Return the results of a variant in the order of the corpora."""
-    return {corpus: found[corpus, variant] for corpus in EXAMPLES if (corpus, variant) in found}
+    return {corpus: stored[corpus, variant] for corpus in EXAMPLES if (corpus, variant) in stored}
 
 
 def _met(result: Result, goal: str) -> bool:

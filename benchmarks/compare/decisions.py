@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 
 from benchmarks import intervals
-from benchmarks.compare.frame import Comparison, Found
+from benchmarks.compare.frame import Comparison, Stored
 from benchmarks.corpora import EXAMPLES, MEASUREMENTS, Json, split
 from benchmarks.intervals import Values
 from benchmarks.recipes import PIVOTED, Task, Trained, decide_task, train
@@ -68,14 +68,14 @@ def _decided(corpus: str, variant: str) -> Result:
     }
 
 
-def _decided_tables(found: Found) -> Mapping[str, str]:
+def _decided_tables(stored: Stored) -> Mapping[str, str]:
     rows = [
         [
             DECIDED.corpora[corpus],
             decision,
             *(f"{figure(result['test'][name])} ({figure(result['held_out'][name])})" for name in MEASURES),
         ]
-        for (corpus, decision), result in found.items()
+        for (corpus, decision), result in stored.items()
     ]
     return {"decision_values": markdown(["corpus", "decision", *MEASURES.values()], rows)}
 
@@ -160,12 +160,12 @@ def _scaling(corpus: str, variant: str) -> Result:
     }
 
 
-def _scaling_tables(found: Found) -> Mapping[str, str]:
+def _scaling_tables(stored: Stored) -> Mapping[str, str]:
     texts = []
     for name, title in SHOWN.items():
         rows = []
-        for corpus in dict.fromkeys(corpus for corpus, _ in found):
-            results = [found[corpus, variant] for variant in SCALINGS]
+        for corpus in dict.fromkeys(corpus for corpus, _ in stored):
+            results = [stored[corpus, variant] for variant in SCALINGS]
             cells = []
             for result in results:
                 difference = result["difference"][name]

@@ -19,7 +19,7 @@ from models.mail import Email
 from models.mail.language import detect_language
 from models.pipeline import Pipeline
 
-Found = Mapping[tuple[str, str], Result]
+Stored = Mapping[tuple[str, str], Result]
 """Results by corpus and variant."""
 
 Parts = Sequence[tuple[Examples, Examples]]
@@ -45,13 +45,13 @@ class Comparison:
     corpora: Mapping[str, str]
     variants: Sequence[str]
     measure: Callable[[str, str], Result]
-    tables: Callable[[Found], Mapping[str, str]] = lambda _: {}
+    tables: Callable[[Stored], Mapping[str, str]] = lambda _: {}
     page: Path = DOCS / "learners.md"
     left_out: Callable[[str, str], bool] = lambda *_: False
 
     def rendered(self, name: str) -> Mapping[str, str]:
         """Return the tables from the stored results."""
-        return self.tables({(found["corpus"], found["variant"]): found for found in stored(name)})
+        return self.tables({(result["corpus"], result["variant"]): result for result in stored(name)})
 
 
 def demo_records() -> list[Json]:
@@ -61,14 +61,15 @@ def demo_records() -> list[Json]:
 
 
 @cache
-def parts(corpus: str) -> Parts:
+def parts(corpus: str, how: str = "given") -> Parts:
     """Return the own split of a corpus, or ten random ones of the messages of the demo, which are few.
 
     Args:
         corpus: a name of ``EXAMPLES``; "demo", "demo as text", or "demo, German" for the German ones as text.
+        how: "stratified" for a stratified split instead of the own one.
     """
     if not corpus.startswith("demo"):
-        return [split(EXAMPLES[corpus]())]
+        return [split(EXAMPLES[corpus](), how)]
     records = demo_records()
     texts = [f"{record['email']['subject']}\n{record['email']['text']}" for record in records]
     labels = [tuple(record["labels"]) for record in records]
@@ -91,17 +92,17 @@ def fitted(create: Callable[[], Pipeline], of: Parts, measures: Sequence[str]) -
         By name, the means of the measures (``subset_accuracy`` too), of ``features`` and of the CPU
         ``seconds``.
     """
-    found = []
+    rows = []
     for training, test in of:
         pipeline = create()
         seconds = timed_fit(pipeline, training)
         values = pipeline.evaluate(test).measures
         values |= {"subset_accuracy": 1 - values["subset_zero_one"], "seconds": seconds}
-        found.append(
+        rows.append(
             [*(values[measure] for measure in (*measures, "seconds")), len(pipeline.features_.names_)]
         )
     names = (*measures, "seconds", "features")
-    return {name: round(float(mean), 5) for name, mean in zip(names, np.mean(found, axis=0), strict=True)}
+    return {name: round(float(mean), 5) for name, mean in zip(names, np.mean(rows, axis=0), strict=True)}
 
 
 def signed(value: float) -> str:

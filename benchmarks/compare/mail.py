@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 
 from benchmarks import tables
-from benchmarks.compare.frame import Comparison, Found, demo_records, signed
+from benchmarks.compare.frame import Comparison, Stored, demo_records, signed
 from benchmarks.corpora import Json, records
 from benchmarks.recipes import pipeline
 from benchmarks.tables import Result, figure, markdown
@@ -50,13 +50,13 @@ def messages(corpus: str) -> list[Message]:
     if corpus == "spamassassin_lists":
         heads = [(record, record["text"].partition("\n")) for record in records(corpus)]
         return [_message(subject, "", body, record) for record, (subject, _, body) in heads]
-    found = []
+    articles = []
     for record in list(records("20newsgroups"))[::3]:
         head, _, body = record["text"].partition("\n\n")
         fields = (field.partition(":") for field in head.split("\n"))
         headers = {name.lower(): value.strip() for name, colon, value in fields if colon}
-        found.append(_message(headers.get("subject", ""), headers.get("from", ""), body, record))
-    return found
+        articles.append(_message(headers.get("subject", ""), headers.get("from", ""), body, record))
+    return articles
 
 
 def _message(subject: str, sender: str, body: str, record: Json) -> Message:
@@ -66,11 +66,11 @@ def _message(subject: str, sender: str, body: str, record: Json) -> Message:
     return mail, tuple(record["labels"])
 
 
-def _off_topic(found: list[Message]) -> list[Message]:
-    with_quotation = [message for message in found if message[0].quoted_text]
+def _off_topic(mails: list[Message]) -> list[Message]:
+    with_quotation = [message for message in mails if message[0].quoted_text]
     rng = np.random.default_rng(0)
     changed = []
-    for number, (mail, labels) in enumerate(found):
+    for number, (mail, labels) in enumerate(mails):
         quoted, of = mail.quoted_text, labels
         while mail.quoted_text and number % 2 == 0 and set(of) & set(labels):
             other, of = with_quotation[int(rng.integers(len(with_quotation)))]
@@ -112,18 +112,18 @@ ONLY_LISTS = ("no new text", "only the subject", "subject with weight 2", "subje
 
 def _fields(corpus: str, variant: str) -> Result:
     """Return the measures with each of three random quarters as the test part. The rule is ``sign``."""
-    found = messages("20newsgroups" if corpus == "new_senders" else corpus)
+    mails = messages("20newsgroups" if corpus == "new_senders" else corpus)
     values = []
     for seed in range(SEEDS):
         rng = np.random.default_rng(seed)
         if corpus == "new_senders":
-            domains = sorted({mail.sender_domain for mail, _ in found})
+            domains = sorted({mail.sender_domain for mail, _ in mails})
             chosen = {domains[i] for i in rng.permutation(len(domains))[: len(domains) // 4]}
-            in_test = [mail.sender_domain in chosen for mail, _ in found]
+            in_test = [mail.sender_domain in chosen for mail, _ in mails]
         else:
-            in_test = [bool(i < len(found) // 4) for i in rng.permutation(len(found))]
+            in_test = [bool(i < len(mails) // 4) for i in rng.permutation(len(mails))]
         training, test = (
-            [message for message, at in zip(found, in_test, strict=True) if at == part]
+            [message for message, at in zip(mails, in_test, strict=True) if at == part]
             for part in (False, True)
         )
         features = {"weighting": "pivoted", "scaling": "unit", "fields": FIELDS[variant]}
@@ -137,13 +137,13 @@ def _fields_left_out(corpus: str, variant: str) -> bool:
     return variant in ONLY_LISTS
 
 
-def _fields_tables(found: Found) -> Mapping[str, str]:
+def _fields_tables(stored: Stored) -> Mapping[str, str]:
     rows = []
     for corpus, title in MAIL_FIELDS.corpora.items():
-        default = np.array(found[corpus, DEFAULT]["values"])
+        default = np.array(stored[corpus, DEFAULT]["values"])
         for variant in FIELDS:
-            if (corpus, variant) in found:
-                values = np.array(found[corpus, variant]["values"])
+            if (corpus, variant) in stored:
+                values = np.array(stored[corpus, variant]["values"])
                 cells = []
                 for mean, changes in zip(values.mean(axis=0), (values - default).T, strict=True):
                     change = ""
@@ -184,12 +184,13 @@ RECIPES: dict[str, tuple[Json, Json]] = {
     ),
     "svm": ({"weighting": "tfidf", "scaling": "unit", "analyzer": ANALYZER}, {"algorithm": "svm"}),
 }
+SHARED = {"own_terms": False}
 TREATMENTS: dict[str, Json] = {
-    "full": {"weight": 1},
-    "half": {"weight": 0.5},
+    "full": {"weight": 1, **SHARED},
+    "half": {"weight": 0.5, **SHARED},
     "left out": OFF,
-    "left out after 5 words": {"weight": 0.5},
-    "left out after 20 words": {"weight": 0.5},
+    "left out after 5 words": {"weight": 0.5, **SHARED},
+    "left out after 20 words": {"weight": 0.5, **SHARED},
     "terms of its own": {"weight": 0.5, **OWN},
 }
 """What quoted text counts. With binary weights, any weight means that a quoted term is present."""
@@ -201,19 +202,19 @@ def _quoted_text(corpus: str, variant: str) -> Result:
     """Return the measures on the messages with new and quoted text of three random quarters."""
     learner, _, treatment = variant.partition(": ")
     features, parameters = RECIPES[learner]
-    fields = {"quoted_text": TREATMENTS[treatment], "subject": {"weight": 1}, "new_text": {"weight": 1}}
+    fields = {"quoted_text": TREATMENTS[treatment]}
     limit = int(treatment.split()[3]) if "after" in treatment else NEVER
-    found = [
+    mails = [
         (replace(mail, quoted_text="") if len(words(mail.new_text)) >= limit else mail, labels)
         for mail, labels in messages(corpus)
     ]
     both_texts = [bool(words(mail.new_text)) and bool(mail.quoted_text) for mail, _ in messages(corpus)]
     values = []
     for seed in range(SEEDS):
-        order = np.random.default_rng(seed).permutation(len(found)).tolist()
-        first = len(found) // 4
-        test = [found[i] for i in order[:first] if both_texts[i]]
-        training = [found[i] for i in order[first:]]
+        order = np.random.default_rng(seed).permutation(len(mails)).tolist()
+        first = len(mails) // 4
+        test = [mails[i] for i in order[:first] if both_texts[i]]
+        training = [mails[i] for i in order[first:]]
         values.append(_measured(training, test, {**features, "fields": fields}, parameters))
     return {"values": values, "means": np.round(np.mean(values, axis=0), 3).tolist()}
 

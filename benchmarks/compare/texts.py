@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from benchmarks.compare.frame import Comparison, Found, fitted, parts, signed
+from benchmarks.compare.frame import Comparison, Stored, fitted, parts, signed
 from benchmarks.corpora import Json
 from benchmarks.recipes import pipeline
 from benchmarks.tables import Result, figure, markdown
@@ -66,7 +66,8 @@ TOO_SLOW = {
 def _default_features(corpus: str, variant: str) -> Result:
     learner, features = PAIRS[variant]
     create = partial(pipeline, FEATURES[features], {"algorithm": learner})
-    return fitted(create, parts(corpus), ["f1_micro", "subset_accuracy"])
+    of = parts(corpus, "stratified" if corpus == "lists" else "given")
+    return fitted(create, of, ["f1_micro", "subset_accuracy"])
 
 
 def _is_default(corpus: str, learner: str, features: str) -> bool:
@@ -76,12 +77,12 @@ def _is_default(corpus: str, learner: str, features: str) -> bool:
     return default == catalog.FEATURES_PARAMETERS.validate_python({"kind": "text", **FEATURES[features]})
 
 
-def _default_features_tables(found: Found) -> Mapping[str, str]:
+def _default_features_tables(stored: Stored) -> Mapping[str, str]:
     rows = []
     for variant, (learner, features) in PAIRS.items():
         cells = [f"`{learner}`" if features == LEARNERS[learner][0] else "", features]
         for corpus in DEFAULT_FEATURES.corpora:
-            shown = figure(found[corpus, variant]["f1_micro"]) if (corpus, variant) in found else ""
+            shown = figure(stored[corpus, variant]["f1_micro"]) if (corpus, variant) in stored else ""
             cells.append(f"**{shown}**" if shown and _is_default(corpus, learner, features) else shown)
         rows.append(cells)
     return {"default_features": markdown(["learner", "features", *DEFAULT_FEATURES.corpora.values()], rows)}
@@ -134,15 +135,15 @@ def _text_options_left_out(corpus: str, option: str) -> bool:
     return not corpus.startswith("demo") and option in SLOW
 
 
-def _text_options_tables(found: Found) -> Mapping[str, str]:
+def _text_options_tables(stored: Stored) -> Mapping[str, str]:
     rows = []
     for option in OPTIONS:
         cells = [option]
         for corpus in TEXT_OPTIONS.corpora:
-            if (corpus, option) not in found:
+            if (corpus, option) not in stored:
                 cells.append("")
                 continue
-            value, recipe = (found[corpus, each]["f1_micro"] for each in (option, RECIPE))
+            value, recipe = (stored[corpus, each]["f1_micro"] for each in (option, RECIPE))
             cells.append(figure(value) if option == RECIPE else signed(round(value - recipe, 3)))
         rows.append(cells)
     return {"text_options": markdown(["", *TEXT_OPTIONS.corpora.values()], rows)}
@@ -177,13 +178,13 @@ def _class_weights(corpus: str, variant: str) -> Result:
     return fitted(create, parts(corpus), ["f1_micro", "f1_macro_zero"])
 
 
-def _class_weights_tables(found: Found) -> Mapping[str, str]:
+def _class_weights_tables(stored: Stored) -> Mapping[str, str]:
     rows = [
         [
             title,
             f"`{algorithm}`, `{decision}`",
             *(
-                figure(found[corpus, f"{algorithm}, {decision}, {weight}"][measure])
+                figure(stored[corpus, f"{algorithm}, {decision}, {weight}"][measure])
                 for measure in ("f1_micro", "f1_macro_zero")
                 for weight in WEIGHTS
             ),

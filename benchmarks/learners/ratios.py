@@ -242,7 +242,7 @@ def scoring(place: int, quick: bool) -> float:
 
 
 @cache
-def h_m3(quick: bool) -> tuple[list[tuple[float, float]], float, float]:
+def h_m3() -> tuple[list[tuple[float, float]], float, float]:
     """Return gap and seconds of each pass, and the zero-one losses of H-M3 and of a flat SVM."""
     problem, parents = ccat_problem()
     begun = time.perf_counter()
@@ -251,7 +251,7 @@ def h_m3(quick: bool) -> tuple[list[tuple[float, float]], float, float]:
     def note(step: Step) -> None:
         passes.append((step.measures["gap"], time.perf_counter() - begun))
 
-    learner = HM3(gap=5e-2) if quick else HM3()
+    learner = HM3()
     learner.fit(problem.X, problem.Y, context=Context(parents=parents), monitor=note)
     fitted = (learner, SVM().fit(problem.X, problem.Y))
     true = problem.Y_test.toarray()
@@ -260,9 +260,9 @@ def h_m3(quick: bool) -> tuple[list[tuple[float, float]], float, float]:
     return passes, losses[0], losses[1]
 
 
-def seconds_to(gap: float, quick: bool) -> float:
+def seconds_to(gap: float, _: bool) -> float:
     """Return the seconds until H-M3 reaches a duality gap."""
-    return next((seconds for reached, seconds in h_m3(quick)[0] if reached <= gap), float("inf"))
+    return next((seconds for reached, seconds in h_m3()[0] if reached <= gap), float("inf"))
 
 
 # Text features, compared with scikit-learn's CountVectorizer
@@ -350,7 +350,7 @@ CASES = (
     ),
     Case(
         "h_m3: zero-one loss in %, relative to that of a flat SVM",
-        lambda quick: h_m3(quick)[1] / h_m3(quick)[2],
+        lambda _: h_m3()[1] / h_m3()[2],
         at_most=1.0,
     ),
     *(

@@ -120,7 +120,7 @@ def _figure_3(corpus: Corpus, bench: Bench) -> Json:
     bench.draw(f"adaboost-lc-figure-3-{title}", panels, across=3)
     return {
         "rounds": steps[-1],
-        "lowest": {part: {str(at): _lowest(found, at) for at in shown} for part, found in errors.items()},
+        "lowest": {part: {str(at): _lowest(result, at) for at in shown} for part, result in errors.items()},
         "zero_one": [training[name, "ZO"][steps[-1]] for name in COVERINGS],
         "first": min(COVERINGS, key=lambda name: training[name, "ZO"][10]),
     }
@@ -187,13 +187,13 @@ def _marks(report: Json) -> dict[str, str]:
 
 
 def _figure_4_tables(figures: Json) -> Tables:
-    for corpus, found in figures.items():
+    for corpus, result in figures.items():
         rows = []
-        for name, values in found["rows"].items():
+        for name, values in result["rows"].items():
             cells = []
             for place, (head, value) in enumerate(zip(HEADS, values, strict=True)):
-                ours = f"**{value:.3f}**" if name in found["best"][head] else f"{value:.3f}"
-                ours += found["marks"].get(f"{name} {head}", "").replace("*", "\\*")
+                ours = f"**{value:.3f}**" if name in result["best"][head] else f"{value:.3f}"
+                ours += result["marks"].get(f"{name} {head}", "").replace("*", "\\*")
                 cells.append(f"{ours} ({PAPER[name][place]:.3f})" if corpus == "rcv1" else ours)
             rows.append([name, *cells])
         yield table(["trained with", *HEADS], rows)

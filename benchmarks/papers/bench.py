@@ -172,16 +172,16 @@ class Bench:
 
     def _wait(self, path: str) -> Json:
         pause, printed_at = 0.05, time.monotonic()
-        while (found := self("GET", path))["state"] not in ENDED:
+        while (resource := self("GET", path))["state"] not in ENDED:
             time.sleep(pause)
             pause = min(1.0, pause * 1.2)
             if time.monotonic() - printed_at > 60:
                 printed_at = time.monotonic()
-                progress = found.get("progress") or found.get("counts")
+                progress = resource.get("progress") or resource.get("counts")
                 print(f"  {path}: {progress}", file=sys.stderr, flush=True)
-        if found["state"] not in ("succeeded", "ready"):
-            raise RequestFailedError(f"{path}: {found['state']}: {found.get('error')}")
-        return found
+        if resource["state"] not in ("succeeded", "ready"):
+            raise RequestFailedError(f"{path}: {resource['state']}: {resource.get('error')}")
+        return resource
 
 
 def with_own_decision(request: Json) -> Json:

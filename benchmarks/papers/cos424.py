@@ -94,7 +94,7 @@ def _accuracies(row: Json) -> Json:
 
 def _curves(bench: Bench) -> Json:
     """Draw the curves of both corpora, and return accuracies within and out of folds."""
-    panels, found = [], {}
+    panels, result = [], {}
     for corpus, title in TITLES.items():
         report = _experiment(bench, corpus, [_boosting(bench), *map(_naive_bayes, ALPHAS)])
         within, out = (curves(report, part)[0, "accuracy"] for part in ("within_folds", "out_of_folds"))
@@ -118,7 +118,7 @@ def _curves(bench: Bench) -> Json:
         near = {min(out, key=lambda step: abs(step - n)) for n in SHOWN if n <= rounds} - {rounds}
         best = max(out, key=lambda step: (out[step], -step))
         above = [step for step, value in out.items() if value > bayes[0]["test"]["mean"]]
-        found[corpus] = {
+        result[corpus] = {
             "documents": len(_rows(bench, corpus)),
             "rounds": rounds,
             "points": [[step, within[step], out[step]] for step in out if step in near],
@@ -129,23 +129,23 @@ def _curves(bench: Bench) -> Json:
             "difference": last["test"]["mean"] - bayes[0]["test"]["mean"],
         }
     bench.draw("cos424-curves", panels)
-    return {"corpora": found}
+    return {"corpora": result}
 
 
 def _machines(bench: Bench) -> Json:
     """Return the accuracies of SVMs by corpus and C."""
-    found = {}
+    result = {}
     for corpus in TITLES:
         rows = _experiment(bench, corpus, [*map(_svm, COSTS)])["rows"]
-        found[corpus] = {f"{C:g}": _accuracies(row) for C, row in zip(COSTS, rows, strict=True)}
-    return found
+        result[corpus] = {f"{C:g}": _accuracies(row) for C, row in zip(COSTS, rows, strict=True)}
+    return result
 
 
 def _curves_tables(figures: Json) -> Tables:
-    for corpus, found in figures["curves"]["corpora"].items():
-        rows = [[f"{step:,} rounds", f"{within:.3f}", f"{out:.3f}"] for step, within, out in found["points"]]
-        ends = {f"{found['rounds']:,} rounds": found["boosting"]}
-        ends |= {f"naive Bayes, α = {alpha}": row for alpha, row in found["naive_bayes"].items()}
+    for corpus, result in figures["curves"]["corpora"].items():
+        rows = [[f"{step:,} rounds", f"{within:.3f}", f"{out:.3f}"] for step, within, out in result["points"]]
+        ends = {f"{result['rounds']:,} rounds": result["boosting"]}
+        ends |= {f"naive Bayes, α = {alpha}": row for alpha, row in result["naive_bayes"].items()}
         ends |= {f"SVM, C = {C}": row for C, row in figures["machines"][corpus].items()}
         for name, row in ends.items():
             test = row["test"]
@@ -180,8 +180,8 @@ def _words(corpus: str, bench: Bench) -> Json:
 
 
 def _words_tables(figures: Json) -> Tables:
-    for found in figures.values():
-        by_round = enumerate(zip(*found["words"], strict=False), start=1)
+    for result in figures.values():
+        by_round = enumerate(zip(*result["words"], strict=False), start=1)
         yield table(
             ["round", *(f"fold {fold + 1}" for fold in range(N_FOLDS))],
             [[str(n), *(f"`{word}`" for word in some)] for n, some in by_round],
@@ -211,8 +211,8 @@ def _confusion_tables(figures: Json) -> Tables:
         shown = f"{100 * share:.1f}" if 100 * share >= LEAST else ""
         return f"**{shown}**" if own and shown else shown
 
-    for found in figures.values():
-        labels = list(found["sizes"])
+    for result in figures.values():
+        labels = list(result["sizes"])
         yield table(
             ["", *labels],
             [
@@ -220,10 +220,10 @@ def _confusion_tables(figures: Json) -> Tables:
                     f"{label} ({size:,})",
                     *(
                         cell(share, own=label == other)
-                        for other, share in zip(labels, found["shares"][label], strict=True)
+                        for other, share in zip(labels, result["shares"][label], strict=True)
                     ),
                 ]
-                for label, size in found["sizes"].items()
+                for label, size in result["sizes"].items()
             ],
         )
 
@@ -256,9 +256,9 @@ def _errors(corpus: str, bench: Bench) -> Json:
 
 def _errors_tables(figures: Json) -> Tables:
     head = ("document", "true label (score)", "predicted label (score)", "terms for the predicted label")
-    for found in figures.values():
+    for result in figures.values():
         rows = []
-        for document in found["documents"]:
+        for document in result["documents"]:
             labels = [f"{label} ({score:.2f})" for label, score in (document["true"], document["predicted"])]
             terms = [
                 ", ".join(f"`{term}` {weight:+.2f}" for term, weight in document[name]) or "none"

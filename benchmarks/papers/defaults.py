@@ -67,7 +67,7 @@ def _measure(corpus: str, bench: Bench) -> Json:
     """Return the measures of each recipe, and their differences to those of the defaults."""
     training, test = split(EXAMPLES[corpus]())
     counts = intervals.resamples(test.n_examples, seed=0)
-    found: dict[str, list[Values]] = {}
+    result: dict[str, list[Values]] = {}
     seconds: dict[str, list[float]] = {}
     chosen: list[str] = []
     for seed in SEEDS[:1] if bench.quick else SEEDS:
@@ -78,9 +78,9 @@ def _measure(corpus: str, bench: Bench) -> Json:
         if seed == SEEDS[0]:
             predicted |= _others(task, pipeline, quick=bench.quick)
         for name, predictions in predicted.items():
-            found.setdefault(name, []).append(_values(task, predictions, counts))
+            result.setdefault(name, []).append(_values(task, predictions, counts))
             seconds.setdefault(name, []).append(predictions.seconds)
-    means = {name: intervals.mean(values) for name, values in found.items()}
+    means = {name: intervals.mean(values) for name, values in result.items()}
     return {
         "training": training.n_examples,
         "test": test.n_examples,
@@ -88,7 +88,7 @@ def _measure(corpus: str, bench: Bench) -> Json:
         "features": chosen,
         "recipes": {
             name: {
-                "seeds": len(found[name]),
+                "seeds": len(result[name]),
                 "time": round(float(np.mean(seconds[name]) / np.mean(seconds[DEFAULT])), 2),
                 **{measure: intervals.summary(values[measure]) for measure in MEASURES},
                 "difference": {
@@ -159,10 +159,10 @@ def _values(task: Task, predictions: Predictions, counts: Floats) -> Values:
 def _tables(figures: Json) -> Tables:
     """Yield the best of scikit-learn, on how many corpora the defaults are better, and each corpus."""
     rows = []
-    for corpus, found in figures.items():
-        row = [TITLES.get(corpus, corpus), ", ".join(dict.fromkeys(found["features"]))]
+    for corpus, result in figures.items():
+        row = [TITLES.get(corpus, corpus), ", ".join(dict.fromkeys(result["features"]))]
         for measure in GOALS:
-            recipes = {name: found["recipes"][name] for name in found["recipes"] if name in SHORT}
+            recipes = {name: result["recipes"][name] for name in result["recipes"] if name in SHORT}
             name = max(recipes, key=lambda name: recipes[name][measure]["value"])
             difference = recipes[name]["difference"][measure]
             mark = "**" if difference["value"] > MARGIN and _sign(difference) > 0 else ""
@@ -170,20 +170,22 @@ def _tables(figures: Json) -> Tables:
         rows.append(row)
     head = [MEASURES[measure] for measure in GOALS]
     yield table(["", "features", *head], rows)
-    names = dict.fromkeys(name for found in figures.values() for name in found["recipes"] if name != DEFAULT)
+    names = dict.fromkeys(
+        name for result in figures.values() for name in result["recipes"] if name != DEFAULT
+    )
     yield table(
         ["", *head], [[f"`{name}`", *(_wins(figures, name, measure) for measure in GOALS)] for name in names]
     )
     columns = [column for measure in GOALS for column in (MEASURES[measure], "difference")]
-    for found in figures.values():
+    for result in figures.values():
         yield table(
             ["recipe", *columns, MEASURES["f1_macro"], "difference", "time"],
-            [[f"`{name}`", *_cells(name, recipe)] for name, recipe in found["recipes"].items()],
+            [[f"`{name}`", *_cells(name, recipe)] for name, recipe in result["recipes"].items()],
         )
 
 
 def _wins(figures: Json, name: str, measure: str) -> str:
-    recipes = [found["recipes"][name] for found in figures.values() if name in found["recipes"]]
+    recipes = [result["recipes"][name] for result in figures.values() if name in result["recipes"]]
     signs = [_sign(recipe["difference"][measure]) for recipe in recipes]
     return f"{signs.count(-1)} : {signs.count(1)} of {len(signs)}"
 
@@ -219,16 +221,16 @@ def _compact(figures: Json, measure: str) -> str:
     def cell(recipes: Json, name: str) -> str:
         if name not in recipes:
             return ""
-        found = recipes[name][measure]
+        result = recipes[name][measure]
         if name == DEFAULT:
-            return f"{figure(found['value'])} ± {figure((found['high'] - found['low']) / 2)}"
-        return figure(found["value"]) + "*" * bool(_sign(recipes[name]["difference"][measure]))
+            return f"{figure(result['value'])} ± {figure((result['high'] - result['low']) / 2)}"
+        return figure(result["value"]) + "*" * bool(_sign(recipes[name]["difference"][measure]))
 
     return table(
         [MEASURES[measure], *(f"`{name}`" for name in COMPACT)],
         [
-            [TITLES.get(corpus, corpus), *(cell(found["recipes"], name) for name in COMPACT)]
-            for corpus, found in figures.items()
+            [TITLES.get(corpus, corpus), *(cell(result["recipes"], name) for name in COMPACT)]
+            for corpus, result in figures.items()
         ],
     )
 

@@ -85,7 +85,7 @@ def _measure(name: str, read: Callable[[], list[Json]], bench: Bench) -> Json:
     theirs = rows[REFERENCE] = _scikit_learn(read())
     return {
         "rows": {
-            name: {decision: {m: found[m] for m in MEASURES} for decision, found in row.items()}
+            name: {decision: {m: result[m] for m in MEASURES} for decision, result in row.items()}
             for name, row in rows.items()
         },
         "above": {
@@ -112,8 +112,8 @@ def _ours(bench: Bench, dataset: str) -> Rows:
         configurations = [SETUPS[name].configurations()[decision] for name, decision in some]
         report = bench.experiment(dataset, configurations, MEASURES)
         for (name, decision), row in zip(some, report["rows"], strict=True):
-            found = {measure: row["test"][measure]["mean"] for measure in MEASURES}
-            rows[name][decision] = {**found, "seconds": row["fit_seconds"]["mean"]}
+            result = {measure: row["test"][measure]["mean"] for measure in MEASURES}
+            rows[name][decision] = {**result, "seconds": row["fit_seconds"]["mean"]}
     return {name: {d: row[d] for d in DECISIONS if d in row} for name, row in rows.items()}
 
 
@@ -157,11 +157,11 @@ def _scikit_learn(rows: list[Json]) -> dict[str, dict[str, float]]:
 
 def _tables(figures: Json) -> Tables:
     columns = [(decision, measure) for decision in DECISIONS for measure in MEASURES]
-    for found in figures.values():
-        ours = [row for name, row in found["rows"].items() if name != REFERENCE]
+    for result in figures.values():
+        ours = [row for name, row in result["rows"].items() if name != REFERENCE]
         best = {(d, m): max(row[d][m] for row in ours if d in row) for d, m in columns}
         rows = []
-        for name, row in found["rows"].items():
+        for name, row in result["rows"].items():
             cells = []
             for decision, measure in columns:
                 value = row.get(decision, {}).get(measure)

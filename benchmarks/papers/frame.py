@@ -55,8 +55,8 @@ class Part:
 def stored(part: str) -> Json:
     """Return the stored results of a part: origin and figures by name of the result."""
     path = RESULTS / f"{part}.json"
-    found: Json = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    return found
+    results: Json = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    return results
 
 
 def figures_of(part: str) -> Json:
@@ -77,11 +77,11 @@ def store(part: str, result: str, figures: Json, order: Iterable[str]) -> None:
         ["git", "rev-parse", "--short=12", "HEAD"], cwd=DOCS, capture_output=True, text=True, check=True
     )
     origin = {"kind": "measured", "commit": commit.stdout.strip()}
-    found = stored(part) | {result: {"origin": origin, "figures": figures}}
+    results = stored(part) | {result: {"origin": origin, "figures": figures}}
     lines = [
-        f"{json.dumps(name)}: {json.dumps(found[name], ensure_ascii=False)}"
+        f"{json.dumps(name)}: {json.dumps(results[name], ensure_ascii=False)}"
         for name in order
-        if name in found
+        if name in results
     ]
     (RESULTS / f"{part}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
 

@@ -140,12 +140,14 @@ def _compared(
         for comparison in report["comparisons"]
         if test_of(comparison, "wald")["p_value"] <= LEVEL
     }
-    found: Json = {"rows": dict(zip(names, rows, strict=True)), "worse": []}
+    result: Json = {"rows": dict(zip(names, rows, strict=True)), "worse": []}
     for loss in LOSSES:
         best = next(place for place, row in enumerate(report["rows"]) if row["test"][loss]["best"])
-        found["worse"].append([names[i] for i in range(len(names)) if (loss, frozenset((i, best))) in differ])
+        result["worse"].append(
+            [names[i] for i in range(len(names)) if (loss, frozenset((i, best))) in differ]
+        )
     if paper is not None:
-        found["orders"] = []
+        result["orders"] = []
         for number in range(3):
             same = against = 0
             for one, other in combinations(range(len(LEARNERS)), 2):
@@ -153,18 +155,18 @@ def _compared(
                 agree = (figures[0] < figures[1]) == (rows[one][number] < rows[other][number])
                 same += agree
                 against += not agree and (LOSSES[number], frozenset((one, other))) in differ
-            found["orders"].append([same, against])
-    return found
+            result["orders"].append([same, against])
+    return result
 
 
 def _family(bench: Bench) -> Json:
     """Compare all learners, and count the test documents of the family that H-M3 and the SVM miss."""
     names = ("H-M³-ℓH̃", "SVM")
-    found = _compared(CCAT, LEARNERS if bench.quick else LEARNERS | VARIANTS, PAPER, bench)
+    result = _compared(CCAT, LEARNERS if bench.quick else LEARNERS | VARIANTS, PAPER, bench)
     dataset = CCAT.dataset(bench)
     jobs = bench.train([{"dataset_id": dataset, **CCAT.configuration(LEARNERS[name])} for name in names])
     rows = (row for job in jobs for row in bench.version(job, "/evaluation")["test"]["labels"])
-    return {**found, "missed": [row["fn"] for row in rows if row["label"] == "CCAT"]}
+    return {**result, "missed": [row["fn"] for row in rows if row["label"] == "CCAT"]}
 
 
 def _over_c(bench: Bench) -> Json:
@@ -172,7 +174,7 @@ def _over_c(bench: Bench) -> Json:
     problem, parents = ccat_problem()
     true = problem.Y_test.toarray()
     scalings: tuple[Literal["sibling"], Literal["subtree"]] = ("sibling", "subtree")
-    found: Json = {name: {} for name in OVER_C}
+    result: Json = {name: {} for name in OVER_C}
     with threadpool_limits(1):
         for C in C_VALUES[:1] if bench.quick else C_VALUES:
             for name in OVER_C:
@@ -180,12 +182,12 @@ def _over_c(bench: Bench) -> Json:
                 learner = catalog.create_learner(catalog.LEARNER_PARAMETERS.validate_python(parameters))
                 learner.fit(problem.X, problem.Y, context=Context(parents=parents))
                 predicted = learner.decision_function(problem.X_test) > 0
-                found[name][f"{C:g}"] = [
+                result[name][f"{C:g}"] = [
                     tree.zero_one_loss(true, predicted),
                     tree.symmetric_difference_loss(true, predicted),
                     *(tree.hierarchical_loss(true, predicted, parents, scaling) for scaling in scalings),
                 ]
-    return found
+    return result
 
 
 def _table_1_tables(figures: Json) -> Tables:
@@ -203,17 +205,17 @@ def _table_1_tables(figures: Json) -> Tables:
     yield _losses(images, {})
 
 
-def _losses(found: Json, paper: Mapping[str, Sequence[float]]) -> str:
-    best = [min(losses) for losses in zip(*found["rows"].values(), strict=True)]
+def _losses(result: Json, paper: Mapping[str, Sequence[float]]) -> str:
+    best = [min(losses) for losses in zip(*result["rows"].values(), strict=True)]
     rows = []
-    for name, losses in found["rows"].items():
+    for name, losses in result["rows"].items():
         cells = [name]
         for number, loss in enumerate(losses):
             factor, form = (100, "{:.1f}") if number == 0 else (1, "{:.3f}")
             ours = form.format(factor * loss)
             if loss == best[number]:
                 ours = f"**{ours}**"
-            elif name in found["worse"][number]:
+            elif name in result["worse"][number]:
                 ours += "\\*"
             figures: Sequence[float] = paper.get(name, ())
             cells.append(f"{ours} ({form.format(figures[number])})" if number < len(figures) else ours)
@@ -265,10 +267,10 @@ def _learning_curve(bench: Bench) -> Json:
 
 
 def _learning_curve_tables(figures: Json) -> Tables:
-    found = figures["curves"]
+    result = figures["curves"]
     head = [
         "",
-        f"duality gap after at most {found['passes']} passes",
+        f"duality gap after at most {result['passes']} passes",
         "passes to a gap of 10 %",
         "passes to a gap of 1 %",
         f"passes until test ℓ0/1 is within {100 * CLOSE:.0f} % of its minimum",
@@ -283,7 +285,7 @@ def _learning_curve_tables(figures: Json) -> Tables:
             f"{100 * row['lowest']:.1f}",
             f"{100 * row['final']:.1f}",
         ]
-        for title, row in found["rows"].items()
+        for title, row in result["rows"].items()
     ]
     yield table(head, rows)
 

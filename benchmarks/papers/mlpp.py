@@ -110,7 +110,7 @@ def _losses(changed: Json, epochs: int, bench: Bench) -> Json:
         ],
         list(LOSSES),
     )
-    found = {
+    result = {
         algorithm: dict(zip(LOSSES, row, strict=True))
         for algorithm, row in zip(TABLE_2, means(report, list(LOSSES)), strict=True)
     }
@@ -120,21 +120,21 @@ def _losses(changed: Json, epochs: int, bench: Bench) -> Json:
         if {comparison["first"], comparison["second"]} == {0, 1}
     }
     return {
-        "means": found,
-        "change": {m: 100 * (found["mlpp"][m] / found["mmp"][m] - 1) for m in LOSSES},
+        "means": result,
+        "change": {m: 100 * (result["mlpp"][m] / result["mmp"][m] - 1) for m in LOSSES},
         "p_values": {measure: p if p >= SMALL else None for measure, p in p_values.items()},
     }
 
 
 def _table_2_tables(figures: Json) -> Tables:
     names = [NAMES[algorithm] for algorithm in TABLE_2]
-    for result, found in figures.items():
-        paper = result == "tfidf"
+    for weights, result in figures.items():
+        paper = weights == "tfidf"
         rows = []
         for measure, (name, factor, form) in LOSSES.items():
             cells = [
                 with_paper(
-                    factor * found["means"][algorithm][measure],
+                    factor * result["means"][algorithm][measure],
                     PAPER_TABLE_2[measure] if paper else (),
                     at,
                     form,
@@ -142,7 +142,7 @@ def _table_2_tables(figures: Json) -> Tables:
                 for at, algorithm in enumerate(TABLE_2)
             ]
             change = with_paper(
-                found["change"][measure], (DIFFERENCES[measure],) if paper else (), 0, "{:+.2f}"
+                result["change"][measure], (DIFFERENCES[measure],) if paper else (), 0, "{:+.2f}"
             )
             rows.append([name, cells[0], change, *cells[1:]])
         yield table(["", names[0], "Δ [%]", *names[1:]], rows)
@@ -156,7 +156,7 @@ FIGURES_4_TO_6 = ("mmp", "mlpp", "binary_relevance_perceptron")
 def _learning_curve(bench: Bench) -> Json:
     """Draw the curves, and return the accumulated losses by number of examples."""
     jobs = _trained(bench, FIGURES_4_TO_6, split="none")
-    found = {
+    result = {
         algorithm: {point["step"]: point["measures"] for point in bench.curve(job)}
         for algorithm, job in jobs.items()
     }
@@ -166,7 +166,7 @@ def _learning_curve(bench: Bench) -> Json:
             name,
             [
                 Line(NAMES[algorithm], {at: each[measure] for at, each in line.items()}, place, factor=factor)
-                for place, (algorithm, line) in enumerate(found.items())
+                for place, (algorithm, line) in enumerate(result.items())
             ],
             "documents",
             f"accumulated {name}",
@@ -175,18 +175,18 @@ def _learning_curve(bench: Bench) -> Json:
         for name, factor, _ in [LOSSES[measure]]
     ]
     bench.draw("mlpp-learning-curve", panels, across=3)
-    steps = sorted(set(found["mmp"]) & set(found["mlpp"]))
-    last = found["mlpp"][steps[-1]]["is_error"]
+    steps = sorted(set(result["mmp"]) & set(result["mlpp"]))
+    last = result["mlpp"][steps[-1]]["is_error"]
     return {
         "tested_every": every,
         "standard_error": 100 * math.sqrt(last * (1 - last) / -(-steps[-1] // every)),
         "losses": {
-            str(step): {a: {measure: found[a][step][measure] for measure in DRAWN} for a in FIGURES_4_TO_6}
+            str(step): {a: {measure: result[a][step][measure] for measure in DRAWN} for a in FIGURES_4_TO_6}
             for step in nearest(steps, (200, 500, 1000, 2000, 4000, 6000))
         },
         "points": len(steps),
         "ahead": {
-            measure: sum(found["mlpp"][step][measure] < found["mmp"][step][measure] for step in steps)
+            measure: sum(result["mlpp"][step][measure] < result["mmp"][step][measure] for step in steps)
             for measure in DRAWN
         },
     }
@@ -300,11 +300,11 @@ def _operations(bench: Bench) -> Json:
 
 
 def _operations_tables(figures: Json) -> Tables:
-    found = figures["operations"]
+    result = figures["operations"]
     rows = []
     for phase, paper in PAPER_TABLE_4.items():
-        pairs = list(zip(found["operations"][phase], paper, strict=True))
-        n, n_paper = found["examples"][phase], PAPER_EXAMPLES[phase]
+        pairs = list(zip(result["operations"][phase], paper, strict=True))
+        n, n_paper = result["examples"][phase], PAPER_EXAMPLES[phase]
         rows.append([phase, *(f"{ours:,} ({theirs:,})" for ours, theirs in pairs)])
         rows.append(
             [
@@ -339,7 +339,7 @@ def _quick_voting(*, calibrated: bool, bench: Bench) -> Json:
         if calibrated:
             requests[-1]["decision"] = {"kind": "sign"}
     jobs = bench.train(requests)
-    found: Json = {"products": {}, "largest": {}, "predicted": {}, "differing": 0}
+    result: Json = {"products": {}, "largest": {}, "predicted": {}, "differing": 0}
     for voting, job in zip(VOTINGS, jobs, strict=True):
         model = bench.model(job)
         learner, features = model.learner_, model.features_
@@ -350,9 +350,9 @@ def _quick_voting(*, calibrated: bool, bench: Bench) -> Json:
         if calibrated:
             whole = scores > 0
             votes = learner.quick_top(X, 1, np.zeros(whole.shape[1]))
-            found["products"][voting], largest = float(votes.products.mean()), int(votes.products.max())
-            found["predicted"][voting] = float(whole.sum(axis=1).mean())
-            found["differing"] += int(((votes.known > 0) != whole).any(axis=1).sum())
+            result["products"][voting], largest = float(votes.products.mean()), int(votes.products.max())
+            result["predicted"][voting] = float(whole.sum(axis=1).mean())
+            result["differing"] += int(((votes.known > 0) != whole).any(axis=1).sum())
         else:
             order, largest, products = ranking(scores, max(TOPS)), 0, {}
             for top in TOPS:
@@ -360,26 +360,26 @@ def _quick_voting(*, calibrated: bool, bench: Bench) -> Json:
                 products[str(top)] = float(votes.products.mean())
                 largest = max(largest, int(votes.products.max()))
                 same = (votes.labels == best) & (votes.scores == np.take_along_axis(scores, best, axis=1))
-                found["differing"] += int((~same.all(axis=1)).sum())
-            found["products"][voting] = products
-        found["largest"][voting] = largest
+                result["differing"] += int((~same.all(axis=1)).sum())
+            result["products"][voting] = products
+        result["largest"][voting] = largest
     facts = bench.version(jobs[0])["facts"]
     return {
         "documents": len(texts),
         "labels": int(facts["labels"]),
-        **found,
+        **result,
         "full": facts["operations_per_prediction"],
         "training": facts["perceptron_operations"] / facts["examples"],
     }
 
 
 def _quick_voting_tables(figures: Json) -> Tables:
-    found, sets = figures["tops"], figures["label_sets"]
+    result, sets = figures["tops"], figures["label_sets"]
     wanted = {
         ("best label" if top == "1" else f"best {top} labels"): [
-            (found["products"][voting][top], found["full"]) for voting in VOTINGS
+            (result["products"][voting][top], result["full"]) for voting in VOTINGS
         ]
-        for top in found["products"][VOTINGS[0]]
+        for top in result["products"][VOTINGS[0]]
     }
     wanted["label set (`calibrated`)"] = [(sets["products"][voting], sets["full"]) for voting in VOTINGS]
     yield table(

@@ -120,15 +120,15 @@ def _summary(values: Values) -> Json:
     better = []
     for pair in combinations(LEARNERS, 2):
         for winner, loser in (pair, pair[::-1]):
-            found: tuple[list[str], list[str]] = ([], [])
+            result: tuple[list[str], list[str]] = ([], [])
             for measure in LOSSES:
                 sign = -1 if measure == "average_precision" else 1
                 gains = sign * (np.array(values[loser][measure]) - np.array(values[winner][measure]))
                 if gains.mean() > 0:
                     sure = several and float(wilcoxon(gains, alternative="greater").pvalue) < LEVEL
-                    found[not sure].append(measure)
-            if any(found):
-                better.append([winner, loser, *found])
+                    result[not sure].append(measure)
+            if any(result):
+                better.append([winner, loser, *result])
     summary: Json = {"values": values, "better": better, "means": _of_folds(np.mean, values)}
     return {**summary, "deviations": _of_folds(partial(np.std, ddof=1), values)} if several else summary
 
@@ -270,17 +270,17 @@ def _variants(bench: Bench) -> Json:
 
 
 def _tables(figures: Json) -> Tables:
-    for result in ("reuters", "reuters_tenth", "yeast", "yeast_long", "scene", "scene_long"):
-        found, paper = figures[result], PAPER[result.partition("_")[0]]
+    for name in ("reuters", "reuters_tenth", "yeast", "yeast_long", "scene", "scene_long"):
+        result, paper = figures[name], PAPER[name.partition("_")[0]]
         rows = []
-        for measure, (name, _, form) in LOSSES.items():
+        for measure, (title, _, form) in LOSSES.items():
             cells = []
             for place, algorithm in enumerate(LEARNERS):
-                shown = scaled(measure, found["means"][algorithm][measure])
-                if "deviations" in found:
-                    shown += f" ± {scaled(measure, found['deviations'][algorithm][measure])}"
+                shown = scaled(measure, result["means"][algorithm][measure])
+                if "deviations" in result:
+                    shown += f" ± {scaled(measure, result['deviations'][algorithm][measure])}"
                 cells.append(f"{shown} ({form.format(paper[measure][place])})")
-            rows.append([name, *cells])
+            rows.append([title, *cells])
         yield table(["", *(NAMES[algorithm] for algorithm in LEARNERS)], rows)
 
 

@@ -192,8 +192,8 @@ def _measured(corpus: str, terms: str, algorithm: str, rounds: tuple[int, ...]) 
             assert step.scores is not None
             hypotheses = step.scores.args[0]  # type: ignore[attr-defined]
             shape = (problem.X.shape[1], problem.Y.shape[1])
-            found = measure(Hypothesis.compressed(shape, hypotheses, by_presence=True))
-            points.append({"rounds": step.completed, "training_seconds": begun - start - spent, **found})
+            result = measure(Hypothesis.compressed(shape, hypotheses, by_presence=True))
+            points.append({"rounds": step.completed, "training_seconds": begun - start - spent, **result})
             spent += time.process_time() - begun
 
     with threadpool_limits(1):
@@ -253,32 +253,32 @@ def _results(names: Sequence[str]) -> dict[str, Callable[[Bench], Json]]:
     """Return what measures each training, with only some of the figures, and the random ties."""
 
     def measure(corpus: str, terms: str, algorithm: str, bench: Bench) -> Json:
-        found = _measured(corpus, terms, algorithm, ROUNDS[: 4 if bench.quick else 9 if bench.long else 8])
-        return {name: found[name] for name in names}
+        result = _measured(corpus, terms, algorithm, ROUNDS[: 4 if bench.quick else 9 if bench.long else 8])
+        return {name: result[name] for name in names}
 
     return {"_".join(key): partial(measure, *key) for key in COLUMNS} | {"random_ties": _random_ties}
 
 
 def _table_1_tables(figures: Json) -> Tables:
     def cell(key: tuple[str, str, str], place: int, n: int) -> str:
-        found = figures["_".join(key)]
-        if n not in found["rounds"]:
+        result = figures["_".join(key)]
+        if n not in result["rounds"]:
             return "–"
-        return with_paper(found["pivots"][found["rounds"].index(n)], PAPER_PIVOTS[key], place, "{:.1f}")
+        return with_paper(result["pivots"][result["rounds"].index(n)], PAPER_PIVOTS[key], place, "{:.1f}")
 
     rounds = figures["_".join(COLUMNS[0])]["rounds"]
     yield table(
         ["rounds", *(f"{_column(corpus, terms)}: `{algorithm}`" for corpus, terms, algorithm in COLUMNS)],
         [[f"{n:,}", *(cell(key, place, n) for key in COLUMNS)] for place, n in enumerate(rounds)],
     )
-    found, ties = figures["reuters_full_mp_boost"], figures["random_ties"]
-    counts = {"pivots": found["labels"], "pivots_of_test_labels": found["test_labels"]}
+    result, ties = figures["reuters_full_mp_boost"], figures["random_ties"]
+    counts = {"pivots": result["labels"], "pivots_of_test_labels": result["test_labels"]}
     head = [
         f"{how}, {n} labels" for how in ("ties to the first term", "random ties") for n in counts.values()
     ]
     rows = []
     for at, n in enumerate(ties["rounds"]):
-        first = [f"{found[name][at]:.1f}" for name in counts]
+        first = [f"{result[name][at]:.1f}" for name in counts]
         drawn = [_range([seed[at] for seed in ties[name]]) for name in counts]
         rows.append([f"{n:,}", *first, *drawn, f"{PAPER_PIVOTS['reuters', 'full', 'mp_boost'][at]:.1f}"])
     yield table(["rounds", *head, "paper"], rows)
@@ -292,19 +292,19 @@ def _range(values: Sequence[float]) -> str:
 
 def _table_2_tables(figures: Json) -> Tables:
     for corpus, terms in KEYS:
-        found = {algorithm: figures[f"{corpus}_{terms}_{algorithm}"] for algorithm in ALGORITHMS}
+        result = {algorithm: figures[f"{corpus}_{terms}_{algorithm}"] for algorithm in ALGORITHMS}
         columns = [(algorithm, measure) for algorithm in ALGORITHMS for measure in MEASURES]
-        rounds = max((each["rounds"] for each in found.values()), key=len)
+        rounds = max((each["rounds"] for each in result.values()), key=len)
         rows = []
         for place, n in enumerate(rounds):
             cells = [
                 with_paper(
-                    found[algorithm][measure][place],
+                    result[algorithm][measure][place],
                     PAPER[corpus, terms, algorithm][measure],
                     place,
                     MEASURES[measure][1],
                 )
-                if place < len(found[algorithm]["rounds"])
+                if place < len(result[algorithm]["rounds"])
                 else "–"
                 for algorithm, measure in columns
             ]
@@ -333,7 +333,7 @@ def _figure_2(bench: Bench) -> Json:
             ],
             list(names),
         )
-        found = curves(report)
+        result = curves(report)
         lines = [
             Line(
                 f"{ALGORITHMS[place]}, {names[measure]}",
@@ -341,11 +341,11 @@ def _figure_2(bench: Bench) -> Json:
                 place,
                 "-" if measure == "f1_micro" else "--",
             )
-            for (place, measure), line in found.items()
+            for (place, measure), line in result.items()
         ]
         panels.append(Panel(about.title, lines, "rounds", "F1 on the test part", logarithmic=True))
         for measure, name in names.items():
-            one, other = found[0, measure], found[1, measure]
+            one, other = result[0, measure], result[1, measure]
             common = set(one) & set(other)
             ahead[f"{about.title}, {name}"] = [sum(other[at] > one[at] for at in common), len(common)]
     bench.draw("mp-boost-figure-2", panels)

@@ -49,10 +49,10 @@ def _measure(corpus: str, bench: Bench) -> Json:
     resamples = _Resamples(len(X_test), len(seeds))
     values: dict[str, dict[str, dict[str, list[Floats]]]] = {}
     for algorithm, variant, scores, predicted in _trained(X, Y, X_test, epochs=epochs, seeds=seeds):
-        found = values.setdefault(algorithm, {}).setdefault(variant, {measure: [] for measure in MEASURES})
-        found["average_precision"].append(average_precisions(scores, Y_test))
+        result = values.setdefault(algorithm, {}).setdefault(variant, {measure: [] for measure in MEASURES})
+        result["average_precision"].append(average_precisions(scores, Y_test))
         if predicted is not None:
-            found["right_sets"].append((predicted == Y_test).all(axis=1).astype(np.float64))
+            result["right_sets"].append((predicted == Y_test).all(axis=1).astype(np.float64))
     return {
         "training": len(X),
         "test": len(X_test),
@@ -62,11 +62,11 @@ def _measure(corpus: str, bench: Bench) -> Json:
         "learners": {
             algorithm: {
                 variant: {
-                    measure: _summary(found[measure], _base(variants, variant, measure), resamples)
+                    measure: _summary(result[measure], _base(variants, variant, measure), resamples)
                     for measure in MEASURES
-                    if found[measure]
+                    if result[measure]
                 }
-                for variant, found in variants.items()
+                for variant, result in variants.items()
                 if variant in VARIANTS
             }
             for algorithm, variants in values.items()
@@ -157,8 +157,8 @@ def average_precisions(scores: Floats, relevant: Bools) -> Floats:
     ranked = np.take_along_axis(relevant, order, axis=1)
     precisions = np.cumsum(ranked, axis=1) / np.arange(1, ranked.shape[1] + 1)
     with np.errstate(invalid="ignore"):
-        found: Floats = (precisions * ranked).sum(axis=1) / ranked.sum(axis=1)
-    return found
+        result: Floats = (precisions * ranked).sum(axis=1) / ranked.sum(axis=1)
+    return result
 
 
 def _base(variants: dict[str, dict[str, list[Floats]]], variant: str, measure: str) -> list[Floats] | None:
@@ -208,16 +208,16 @@ def _summary(values: list[Floats], base: list[Floats] | None, resamples: _Resamp
 
 def _tables(figures: Json) -> Tables:
     abouts = [
-        [name, *(f"{found[each]:,}" for each in ("training", "test", "labels", "seeds"))]
-        for name, found in figures.items()
+        [name, *(f"{result[each]:,}" for each in ("training", "test", "labels", "seeds"))]
+        for name, result in figures.items()
     ]
     yield table(["corpus", "training examples", "test examples", "labels", "random orders"], abouts)
     learners = next(iter(figures.values()))["learners"]
     columns = [(a, measure) for a in ALGORITHMS for measure in MEASURES if measure in learners[a]["plain"]]
 
     def wins(variant: str, algorithm: str, measure: str) -> str:
-        found = [_direction(corpus["learners"][algorithm][variant][measure]) for corpus in figures.values()]
-        return f"{found.count(1)} : {found.count(-1)}"
+        result = [_direction(corpus["learners"][algorithm][variant][measure]) for corpus in figures.values()]
+        return f"{result.count(1)} : {result.count(-1)}"
 
     yield table(
         ["", *(f"{NAMES[algorithm]}, {MEASURES[measure]}" for algorithm, measure in columns)],
@@ -225,25 +225,25 @@ def _tables(figures: Json) -> Tables:
     )
     for algorithm, measure in columns:
         rows = [
-            [v, *(_cell(found["learners"][algorithm][v][measure]) for found in figures.values())]
+            [v, *(_cell(result["learners"][algorithm][v][measure]) for result in figures.values())]
             for v in VARIANTS
         ]
-        rows.append(["`svm`", *(f"{found['svm'][measure]:.1f}" for found in figures.values())])
+        rows.append(["`svm`", *(f"{result['svm'][measure]:.1f}" for result in figures.values())])
         yield table(["", *figures], rows)
 
 
-def _cell(found: Json) -> str:
-    if "deviation" in found:
-        return f"{found['value']:.1f} ± {found['deviation']:.1f}"
-    difference = f"{found['difference']:+.1f}"
-    if _direction(found):
+def _cell(result: Json) -> str:
+    if "deviation" in result:
+        return f"{result['value']:.1f} ± {result['deviation']:.1f}"
+    difference = f"{result['difference']:+.1f}"
+    if _direction(result):
         difference = f"**{difference}**"
-    return f"{found['value']:.1f}, {difference} [{found['low']:+.1f}, {found['high']:+.1f}]"
+    return f"{result['value']:.1f}, {difference} [{result['low']:+.1f}, {result['high']:+.1f}]"
 
 
-def _direction(found: Json) -> int:
+def _direction(result: Json) -> int:
     """Return 1 or -1 if the variant is better or worse with an interval without 0, else 0."""
-    return int(found["low"] > 0) - int(found["high"] < 0)
+    return int(result["low"] > 0) - int(result["high"] < 0)
 
 
 PARTS = {"perceptron_variants": Part({corpus: partial(_measure, corpus) for corpus in CHOSEN}, _tables)}

@@ -22,6 +22,7 @@ from benchmarks.serving.setup import Setup
 from models import artifact, catalog
 from models.base import TrainingSummary
 from models.pipeline import Pipeline
+from models.pipeline.reference import Reference
 from models.serialization.strings import pack_strings
 
 N_LABELS, N_FEATURES, PROCESSES = 1000, 65_000, 4
@@ -67,6 +68,7 @@ def random_model() -> Pipeline:
     model.labels_ = [f"label{i:05}" for i in range(N_LABELS)]
     model.decision_ = catalog.resolve_decision(model.learner_, None)
     model.decision_report_ = None
+    model.reference_ = Reference(source="training", examples=0, label_counts=[0] * N_LABELS, without_label=0)
     model.summary_, model.timings_ = TrainingSummary(), {}
     return model
 
