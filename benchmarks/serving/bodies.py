@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -73,6 +75,20 @@ def raw_request(url: str, headers: Mapping[str, str], body: bytes) -> bytes:
     fields = {"Host": parts.netloc, **headers, "Content-Length": str(len(body))}
     lines = [f"POST {parts.path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
     return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+async def exchange(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes
+) -> tuple[int, bytes]:
+    """Send a request over an open connection, and return the status and the body of the response.
+
+    Raises:
+        OSError: the connection was closed; or ``asyncio.IncompleteReadError``.
+    """
+    writer.write(request)
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = re.search(rb"(?i)\r\ncontent-length: *(\d+)", head)
+    return int(head[9:12]), await reader.readexactly(int(length[1])) if length else b""
 
 
 def stories() -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import statistics
 import sys
 import time
@@ -14,7 +13,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from benchmarks.serving.bodies import PLACEHOLDER, raw_request, read_bodies
+from benchmarks.serving.bodies import PLACEHOLDER, exchange, raw_request, read_bodies
 from benchmarks.serving.processes import Target
 from benchmarks.serving.report import Goal, Values
 from benchmarks.serving.service import Service
@@ -219,11 +218,9 @@ async def _client(target: Target, body: bytes, number: int, seen: list[Seen], do
     try:
         while not done.is_set():
             sent += 1
-            writer.write(request.replace(PLACEHOLDER, f"{began}{number:04}{sent:08}".encode(), 1))
-            answer = await reader.readuntil(b"\r\n\r\n")
-            length = re.search(rb"(?i)\r\ncontent-length: *(\d+)", answer)
-            content = await reader.readexactly(int(length[1])) if length else b""
-            seen.append(Seen(time.monotonic(), int(answer[9:12]), content))
+            own = request.replace(PLACEHOLDER, f"{began}{number:04}{sent:08}".encode(), 1)
+            status, content = await exchange(reader, writer, own)
+            seen.append(Seen(time.monotonic(), status, content))
             await asyncio.sleep(PAUSE_SECONDS)
     except (OSError, asyncio.IncompleteReadError):
         seen.append(Seen(time.monotonic(), 0, b""))

@@ -14,7 +14,6 @@ import asyncio
 import math
 import multiprocessing
 import random
-import re
 import secrets
 import selectors
 from collections.abc import Sequence
@@ -22,15 +21,13 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from benchmarks.serving.bodies import PLACEHOLDER, raw_request, read_bodies
+from benchmarks.serving.bodies import PLACEHOLDER, exchange, raw_request, read_bodies
 from benchmarks.serving.processes import Target
 from benchmarks.serving.wrk import LoadError
 
 WARM_UP_SECONDS = 0.5
 END_SECONDS = 30.0
 """Time that the last responses may take."""
-
-_LENGTH = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
 
 
 @dataclass(frozen=True)
@@ -86,13 +83,11 @@ class Client:
             while (due := await self._due.get()) is not None:
                 self._sent += 1
                 request = self._requests[self._sent % len(self._requests)]
-                writer.write(request.replace(PLACEHOLDER, self._prefix + b"%016d" % self._sent, 1))
-                head = await reader.readuntil(b"\r\n\r\n")
-                length = _LENGTH.search(head)
-                body = await reader.readexactly(int(length[1])) if length else b""
+                own = request.replace(PLACEHOLDER, self._prefix + b"%016d" % self._sent, 1)
+                status, body = await exchange(reader, writer, own)
                 self.latencies.append((due - start, loop.time() - due))
-                if not head.startswith(b"HTTP/1.1 200"):
-                    self.failures.append((head + body).decode(errors="replace"))
+                if status != 200:
+                    self.failures.append(f"{status} {body.decode(errors='replace')}")
         except (OSError, asyncio.IncompleteReadError) as error:
             self.failures.append(f"the connection was closed: {error}")
         finally:
