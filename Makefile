@@ -94,7 +94,7 @@ results: $(VENV)/.developing ## Measure the results of the papers again and rend
 	$(BIN)/python -m benchmarks.papers $(if $(URL),--url $(URL))
 
 .PHONY: bench-quick
-bench-quick: $(VENV)/.developing ## Print small versions of the papers' results (ten minutes).
+bench-quick: $(VENV)/.developing ## Print small versions of the papers' tables (ten minutes).
 	$(BIN)/python -m benchmarks.papers --quick $(if $(URL),--url $(URL))
 
 .PHONY: audit

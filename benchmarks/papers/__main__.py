@@ -13,7 +13,6 @@ stored results. ``COVEY_DATA`` is the folder of the corpora (default: ``../share
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import signal
 import sys
@@ -96,15 +95,18 @@ def main() -> int:
 def _measure(bench: Bench, part: str, only: str) -> None:
     """Measure the results of a part, or only one of them. Store them, or print a small version."""
     results = PARTS[part].results
+    small = frame.figures_of(part)
     for name in [only] if only else results:
         begun = time.perf_counter()
         figures = results[name](bench)
         if bench.quick:
-            print(json.dumps({part: {name: figures}}, ensure_ascii=False), flush=True)
+            small[name] = figures
         else:
             frame.store(part, name, figures, results)
             _render()
         print(f"{part}, {name}: {time.perf_counter() - begun:.0f} s", file=sys.stderr, flush=True)
+    if bench.quick:
+        print("\n\n".join([part, *PARTS[part].tables(small)]), flush=True)
 
 
 def _render() -> None:
