@@ -30,10 +30,10 @@ import resource
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from email.header import Header
+from functools import partial
 from pathlib import Path
 from zlib import crc32
 
@@ -53,25 +53,6 @@ from models.mail import read_message
 _WORDS = 20_000
 _LABELS = 100
 _NAMES = 200  # pyarrow creates a column for each name and runs out of memory if there are many
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """Result of one reader.
-
-    Attributes:
-        seconds: wall time.
-        processor: CPU time of all threads in seconds.
-        base: peak resident memory before reading, in MiB.
-        peak: peak resident memory after reading, in MiB.
-        n_rows: number of examples.
-    """
-
-    seconds: float
-    processor: float
-    base: float
-    peak: float
-    n_rows: int
 
 
 def examples(n_bytes: int, seed: int = 0) -> Iterator[tuple[str, list[str]]]:
@@ -100,18 +81,11 @@ def _random_words(rng: random.Random) -> list[str]:
     ]
 
 
-def write_jsonl(path: Path, n_bytes: int) -> None:
-    """Write texts as JSON Lines."""
+def write_jsonl(path: Path, rows: Iterable[tuple[object, list[str]]], field: str) -> None:
+    """Write texts or features as JSON Lines."""
     with path.open("w", encoding="utf-8") as file:
-        for text, labels in examples(n_bytes):
-            file.write(json.dumps({"text": text, "labels": labels}, ensure_ascii=False) + "\n")
-
-
-def write_jsonl_features(path: Path, n_bytes: int) -> None:
-    """Write features as JSON Lines."""
-    with path.open("w", encoding="utf-8") as file:
-        for features, labels in feature_examples(n_bytes):
-            file.write(json.dumps({"features": features, "labels": labels}, ensure_ascii=False) + "\n")
+        for document, labels in rows:
+            file.write(json.dumps({field: document, "labels": labels}, ensure_ascii=False) + "\n")
 
 
 def write_csv(path: Path, n_bytes: int) -> None:
@@ -184,8 +158,8 @@ def write_eml_zip(path: Path, n_bytes: int) -> None:
 
 
 WRITERS: dict[str, Callable[[Path, int], None]] = {
-    "jsonl": write_jsonl,
-    "jsonl, features": write_jsonl_features,
+    "jsonl": lambda path, n: write_jsonl(path, examples(n), "text"),
+    "jsonl, features": lambda path, n: write_jsonl(path, feature_examples(n), "features"),
     "csv": write_csv,
     "parquet": write_parquet,
     "svmlight": write_svmlight,
@@ -202,20 +176,9 @@ def by_covey(path: Path, kind: str) -> int:
         return ingest(stream, kind.partition(",")[0], Path(folder) / "examples.parquet").n_examples
 
 
-def by_covey_inspect(path: Path, kind: str) -> int:
-    """Read, validate and count."""
-    return inspect(path, kind.partition(",")[0]).n_examples
-
-
-def by_pyarrow(path: Path, _: str) -> int:
-    """Read the whole file into memory, with all threads."""
-    options = pyarrow.json.ReadOptions(block_size=2**24)
-    return int(pyarrow.json.read_json(path, read_options=options).num_rows)
-
-
-def by_pyarrow_single(path: Path, _: str) -> int:
-    """Read the whole file into memory, with one thread."""
-    options = pyarrow.json.ReadOptions(block_size=2**24, use_threads=False)
+def by_pyarrow(path: Path, _: str, *, threads: bool) -> int:
+    """Read the whole file into memory."""
+    options = pyarrow.json.ReadOptions(block_size=2**24, use_threads=threads)
     return int(pyarrow.json.read_json(path, read_options=options).num_rows)
 
 
@@ -227,20 +190,23 @@ def by_pyarrow_stream(path: Path, _: str) -> int:
 
 READERS: dict[str, Callable[[Path, str], int]] = {
     "covey, stored": by_covey,
-    "covey, inspected": by_covey_inspect,
+    "covey, inspected": lambda path, kind: inspect(path, kind.partition(",")[0]).n_examples,
     "pyarrow, streamed": by_pyarrow_stream,
-    "pyarrow, one thread": by_pyarrow_single,
-    "pyarrow, all threads": by_pyarrow,
+    "pyarrow, one thread": partial(by_pyarrow, threads=False),
+    "pyarrow, all threads": partial(by_pyarrow, threads=True),
 }
 
 
-def measure(name: str, path: Path, kind: str) -> Measurement:
-    """Run one reader in this process."""
-    base = _peak()
-    start, processor = time.perf_counter(), time.process_time()
+def measure(name: str, path: Path, kind: str) -> tuple[int, float, float, float, float]:
+    """Run one reader in this process.
+
+    Returns:
+        Number of examples, elapsed seconds, CPU seconds of all threads, and the peak resident memory in MiB,
+        afterwards and before.
+    """
+    before, start, processor = _peak(), time.perf_counter(), time.process_time()
     n_rows = READERS[name](path, kind)
-    elapsed = time.perf_counter() - start
-    return Measurement(elapsed, time.process_time() - processor, base, _peak(), n_rows)
+    return n_rows, time.perf_counter() - start, time.process_time() - processor, _peak(), before
 
 
 def _peak() -> float:
@@ -259,10 +225,10 @@ def print_files(kinds: Sequence[str], n_mib: int) -> None:
             for name in READERS if kind.startswith("jsonl") else ["covey, stored"]:
                 spawn = multiprocessing.get_context("spawn")
                 with ProcessPoolExecutor(1, mp_context=spawn) as process:
-                    one = process.submit(measure, name, path, kind).result()
+                    n, seconds, cpu, peak, before = process.submit(measure, name, path, kind).result()
                 print(
-                    f"{kind:<18}{name:<22}{one.n_rows:>12,}{one.seconds:>10.1f}{mib / one.seconds:>8.0f}"
-                    f"{one.processor:>8.1f}{one.peak:>10.0f}{one.base:>8.0f}",
+                    f"{kind:<18}{name:<22}{n:>12,}{seconds:>10.1f}{mib / seconds:>8.0f}{cpu:>8.1f}"
+                    f"{peak:>10.0f}{before:>8.0f}",
                     flush=True,
                 )
 
