@@ -3,9 +3,10 @@
     python -m benchmarks.compare NAME [--corpus NAME ...] [--variant WORDS ...]
     python -m benchmarks.compare --render
 
-Each result is stored in ``benchmarks/stored`` as soon as it is measured, and the tables are written into the
-page. ``--variant`` measures only the variants whose names contain the words, also those that are left out
-otherwise because they take long. ``COVEY_DATA`` is the folder of the corpora (default: ``../shared/data``).
+Each result is stored in ``benchmarks/stored`` as soon as it is measured. At the end, the tables are written
+into the page. ``--variant`` measures only the variants whose names contain the words, also those that are
+left out otherwise because they take long. ``COVEY_DATA`` is the folder of the corpora (default:
+``../shared/data``).
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def measure(name: str, comparison: Comparison, corpora: Sequence[str], words: Se
             result = {"corpus": corpus, "variant": variant, **comparison.measure(corpus, variant)}
             print(json.dumps(result, ensure_ascii=False), flush=True)
             tables.store(name, [result], KEY)
-            tables.show(comparison.page, comparison.rendered(name))
+    tables.show(comparison.page, comparison.rendered(name))
 
 
 def main() -> None:
