@@ -8,7 +8,6 @@ Starts a production setup (one API, two workers, PostgreSQL, Valkey) with the de
 - how much the API's memory grows during uploads of increasing size;
 - the outcome of a queue of jobs that two workers process, on PostgreSQL and on SQLite;
 - the latency of predictions of a hundred clients with and without concurrent trainings, sent by ``wrk``;
-- how long a job waits after ``kill -9`` of its worker;
 - how long it takes to hand out and claim the next job while 100 and 10,000 jobs of 20 keys wait.
 
 The exit status is 1 if anything is lost, done twice or rejected.
@@ -42,7 +41,6 @@ from app.db.session import Database
 from app.jobs import queue
 from app.jobs.handing_out import hand_out
 from benchmarks.attack.harness import LONG, MIB, TEXT, memory, reset_peak
-from benchmarks.chaos import print_recovery
 from benchmarks.serving import wrk
 from benchmarks.serving.bodies import predictions as bodies
 
@@ -69,7 +67,7 @@ WAITING = (100, 10_000)
 KEYS = 20
 HANDED_OUT = 60
 
-PARTS = ("uploads", "clients", "queue", "recovery", "handing out")
+PARTS = ("uploads", "clients", "queue", "handing out")
 
 
 def upload(stack: Production, n_mib: int, folder: Path) -> bool:
@@ -276,16 +274,9 @@ def main() -> int:
                     check(f"queue on {database}", partial(drain, stack, arguments.jobs, database))
             finally:
                 stack.stop()
-        if "recovery" in parts:
-            check("recovery", partial(_recovers, folder))
     for part, right in passed.items():
         print(f"{'passed' if right else 'FAILED'}  {part}")
     return int(not all(passed.values()))
-
-
-def _recovers(folder: Path) -> bool:
-    print_recovery(folder)
-    return True
 
 
 if __name__ == "__main__":
