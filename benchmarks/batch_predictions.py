@@ -1,6 +1,6 @@
 """Compare the documents per second of a batch prediction with those of the library.
 
-    python benchmarks/batch_predictions.py [--rounds 200] [--repeats 5]
+    python -m benchmarks.batch_predictions [--rounds 200] [--repeats 5]
 
 Trains MP-Boost on Reuters-21578. Then it alternates, in one process: ``Pipeline.predict`` over all documents,
 which are in memory, and the job over the same data set, from its first document to the finished row. Prints
@@ -11,20 +11,13 @@ job spends its time. ``COVEY_DATA`` is the folder of the corpora (default: ``../
 from __future__ import annotations
 
 import argparse
-import gzip
 import itertools
-import json
-import os
-import sys
 import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import in_process
 import rows
@@ -42,12 +35,11 @@ from app.settings import Settings
 from app.storage import LocalStorage
 from app.training import service as training
 from app.training.schemas import TrainingJobCreate
+from benchmarks.corpora import records
 from models import artifact
 from models.data.examples import Examples
 from models.data.store import StoredExamples
 from models.pipeline import Pipeline
-
-CORPUS = Path(os.environ.get("COVEY_DATA", "../shared/data")) / "reuters21578.jsonl.gz"
 
 
 def open_context(folder: Path) -> AppContext:
@@ -123,8 +115,7 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         ctx = open_context(Path(folder))
-        with gzip.open(CORPUS, "rt", encoding="utf-8") as file:
-            dataset = in_process.dataset(ctx, map(json.loads, file))
+        dataset = in_process.dataset(ctx, records("reuters21578"))
         learner = {"algorithm": "mp_boost", "rounds": arguments.rounds}
         body = {"model": "m", "dataset_id": dataset, "learner": learner}
         training.create(ctx, TrainingJobCreate.model_validate(body), in_process.WITHOUT_KEY)

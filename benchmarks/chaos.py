@@ -1,6 +1,6 @@
 """Inject faults into running services for any length of time, and check that nothing is lost.
 
-    python benchmarks/chaos.py --faults 300
+    python -m benchmarks.chaos --faults 300
 
 The script measures and prints:
 
@@ -27,9 +27,6 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 import fault_injection
 from dependencies import dependencies
 from fault_injection import Account
@@ -38,12 +35,11 @@ from waiting import wait_for
 
 from app.server.parent_death import end_with_parent
 from benchmarks import outages
+from benchmarks.attack.harness import LONG
 
 KILLS = 5
 SETTLED_SECONDS = 11.0
 """Time before each kill, so that the job has written checkpoints."""
-
-LONG = {"algorithm": "adaboost_lc", "rounds": 100_000, "smoothing": 0.01}
 
 
 def recovery(folder: Path, *, spare: bool) -> list[float]:

@@ -1,6 +1,6 @@
 """Takes the picture of the console in the README: the decision on a message, with the deciding words.
 
-    python benchmarks/console_picture.py
+    python -m benchmarks.console_picture
 
 It starts a service of its own, and needs Chromium.
 """
@@ -8,14 +8,12 @@ It starts a service of its own, and needs Chromium.
 from __future__ import annotations
 
 import io
-import sys
 import tempfile
 from pathlib import Path
 
 from PIL import Image
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests/support"))
 
 import console_tour  # noqa: E402
 from browser import chromium, new_context  # noqa: E402

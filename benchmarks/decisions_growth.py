@@ -1,7 +1,7 @@
 """Measure how routing changes as decisions accumulate in PostgreSQL.
 
-    python benchmarks/decisions_growth.py
-    python benchmarks/decisions_growth.py --rows 300000 3000000 --per-day 100000
+    python -m benchmarks.decisions_growth
+    python -m benchmarks.decisions_growth --rows 300000 3000000 --per-day 100000
 
 Starts a PostgreSQL whose commits wait for the disk, and trains a model of 60 labels. For each number of rows,
 it fills the table with copies of decisions that the service made itself, then measures the service's own
@@ -15,22 +15,20 @@ import argparse
 import math
 import random
 import statistics
-import sys
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import timedelta
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
-
-from sqlalchemy import select, text
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
-sys.path.insert(0, str(Path(__file__).parents[1]))
+from typing import TypeVar
 
 import in_process
 import postgres
 from message_routing import InProcessRouting, message_routing
+from sqlalchemy import select, text
 
 from app.api.paging import Page
 from app.context import AppContext
@@ -46,6 +44,8 @@ from app.storage import LocalStorage
 from app.training import service as training
 from app.training.schemas import TrainingJobCreate
 from models.mail import MailDocument, read_message
+
+Item = TypeVar("Item")
 
 N_LABELS = 60
 TEMPLATES = 200
@@ -78,56 +78,38 @@ OLD_ROWS = text(
 """Copies of the templates, evenly over the last days; ids begin with the time, as those of the service do."""
 
 
-@dataclass(frozen=True)
-class Times:
-    """Fastest, median and 95th percentile in milliseconds."""
-
-    fastest: float
-    median: float
-    p95: float
+Times = tuple[float, float, float]
+"""Fastest, median and 95th percentile in milliseconds."""
 
 
 def main() -> None:
-    """Run the benchmark."""
+    """Measure at each number of rows, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rows", type=int, nargs="+", default=[300_000, 3_000_000])
     parser.add_argument("--per-day", type=int, default=100_000, help="decisions a day, for the year")
     arguments = parser.parse_args()
+    sizes = sorted(arguments.rows)
     with postgres.server(durable=True) as server, tempfile.TemporaryDirectory() as folder:
         url = server.create()
         settings = Settings(data_dir=Path(folder), database_url=url)
-        ctx = AppContext(
-            settings, Database(url), LocalStorage(Path(folder) / "storage"), in_process.NoRelay()
-        )
+        storage = LocalStorage(Path(folder) / "storage")
+        ctx = AppContext(settings, Database(url), storage, in_process.NoRelay())
         try:
             schema.migrate(ctx.db.engine)
             prepare_storage(ctx.db, ctx.storage)
-            measure(ctx, sorted(arguments.rows), arguments.per_day)
+            make_router(ctx)
+            with message_routing(ctx) as routing:
+                make_templates(ctx, routing)
+                results: dict[int, dict[str, Times]] = {}
+                for filled, size in pairwise([0, *sizes]):
+                    started = time.perf_counter()
+                    fill(ctx, filled + 1, size, sizes[-1])
+                    print(f"filled to {size:,} rows in {time.perf_counter() - started:.0f} s", flush=True)
+                    results[size] = operations(ctx, routing, size)
+            print_times(results, 365 * arguments.per_day)
+            print_bytes(ctx, 365 * arguments.per_day)
         finally:
             ctx.close()
-
-
-def measure(ctx: AppContext, sizes: list[int], per_day: int) -> None:
-    """Measure at each number of rows, and print the results."""
-    make_router(ctx)
-    with message_routing(ctx) as routing:
-        measure_growth(ctx, routing, sizes, per_day)
-
-
-def measure_growth(ctx: AppContext, routing: InProcessRouting, sizes: list[int], per_day: int) -> None:
-    """Measure with a router and no decisions."""
-    make_templates(ctx, routing)
-    results: dict[int, dict[str, Times]] = {}
-    total = sizes[-1]
-    filled = 0
-    for size in sizes:
-        started = time.perf_counter()
-        fill(ctx, filled + 1, size, total)
-        filled = size
-        print(f"filled to {size:,} rows in {time.perf_counter() - started:.0f} s", flush=True)
-        results[size] = operations(ctx, routing, size)
-    print_times(results, per_day)
-    print_bytes(ctx, per_day)
 
 
 def make_router(ctx: AppContext) -> None:
@@ -189,27 +171,23 @@ def operations(ctx: AppContext, routing: InProcessRouting, size: int) -> dict[st
         ids = list(session.scalars(sample.limit(REPEATS), {"share": min(1.0, 4 * REPEATS / size)}))
     mails = [message(rng) for _ in range(REPEATS)]
 
-    def route(mail: MailDocument) -> None:
-        routing.route(ROUTER, mail)
+    def page(limit: int) -> object:
+        return decisions.page(ctx.db, ROUTER, DecisionFilter(), Page(limit, None))
 
-    def page(limit: int) -> None:
-        decisions.page(ctx.db, ROUTER, DecisionFilter(), Page(limit, None))
+    def route(mail: MailDocument) -> object:
+        return routing.route(ROUTER, mail)
 
     return {
         "route a new message": timed(mails, route),
         "route it again": timed(mails, route),
-        "read a decision": timed(ids, lambda id_: decisions.get(ctx.db, id_)),
-        "page of the newest 50": timed(
-            range(30), lambda _: decisions.page(ctx.db, ROUTER, DecisionFilter(), Page(50, None))
-        ),
-        "page of the newest 500": timed(
-            range(10), lambda _: decisions.page(ctx.db, ROUTER, DecisionFilter(), Page(500, None))
-        ),
+        "read a decision": timed(ids, partial(decisions.get, ctx.db)),
+        "page of the newest 50": timed([50] * 30, page),
+        "page of the newest 500": timed([500] * 10, page),
         f"expire {retention.BATCH_SIZE} decisions": expire(ctx),
     }
 
 
-def timed(items: range | list[str] | list[MailDocument], call: Callable[..., object]) -> Times:
+def timed(items: Iterable[Item], call: Callable[[Item], object]) -> Times:
     """Return the times of a call for each item."""
     seconds = []
     for item in items:
@@ -220,11 +198,9 @@ def timed(items: range | list[str] | list[MailDocument], call: Callable[..., obj
 
 
 def summarize(seconds: list[float]) -> Times:
-    """Return fastest, median and 95th percentile."""
-    milliseconds = [1000 * value for value in seconds]
-    return Times(
-        min(milliseconds), statistics.median(milliseconds), statistics.quantiles(milliseconds, n=20)[-1]
-    )
+    """Return fastest, median and 95th percentile in milliseconds."""
+    ms = [1000 * value for value in seconds]
+    return min(ms), statistics.median(ms), statistics.quantiles(ms, n=20)[-1]
 
 
 def expire(ctx: AppContext) -> Times:
@@ -259,28 +235,24 @@ class _Clock:
         self.sleep = sleep
 
 
-def print_times(results: dict[int, dict[str, Times]], per_day: int) -> None:
+def print_times(results: dict[int, dict[str, Times]], year: int) -> None:
     """Print the times at each size, and the fastest of a year if each tenfold adds as much as the last."""
     sizes = sorted(results)
-    year = 365 * per_day
     head = "".join(f"{f'{size:,} rows':>24}" for size in sizes)
     print(f"\n{'milliseconds: fastest (p50, p95)':<34}{head}{f'{year:,} rows':>20}")
     for name in results[sizes[0]]:
         times = [results[size][name] for size in sizes]
-        columns = "".join(
-            f"{f'{item.fastest:.1f} ({item.median:.1f}, {item.p95:.1f})':>24}" for item in times
-        )
+        columns = "".join(f"{f'{fastest:.1f} ({p50:.1f}, {p95:.1f})':>24}" for fastest, p50, p95 in times)
         extrapolated = ""
         if len(times) > 1:
-            per_tenfold = (times[-1].fastest - times[-2].fastest) / math.log10(sizes[-1] / sizes[-2])
-            after_a_year = times[-1].fastest + max(per_tenfold, 0) * math.log10(year / sizes[-1])
+            per_tenfold = (times[-1][0] - times[-2][0]) / math.log10(sizes[-1] / sizes[-2])
+            after_a_year = times[-1][0] + max(per_tenfold, 0) * math.log10(year / sizes[-1])
             extrapolated = f"{f'about {after_a_year:.1f}':>20}"
         print(f"{name:<34}{columns}{extrapolated}")
 
 
-def print_bytes(ctx: AppContext, per_day: int) -> None:
+def print_bytes(ctx: AppContext, year: int) -> None:
     """Print the size of the table and of each index, per row and after a year."""
-    year = 365 * per_day
     with ctx.db.read() as session:
         rows = session.execute(text("SELECT count(*) FROM decisions")).scalar_one()
         sizes = {"table": session.execute(text("SELECT pg_table_size('decisions')")).scalar_one()}

@@ -1,53 +1,49 @@
 """Measure the service under load: large uploads, a long queue, and a hundred clients during trainings.
 
-    python benchmarks/load.py
-    python benchmarks/load.py --part queue --jobs 200
+    python -m benchmarks.load
+    python -m benchmarks.load --part queue --jobs 200
 
 Starts a production setup (one API, two workers, PostgreSQL, Valkey) with the default settings. Prints:
 
 - how much the API's memory grows during uploads of increasing size;
 - the outcome of a queue of jobs that two workers process, on PostgreSQL and on SQLite;
-- the latency of predictions with and without concurrent trainings;
-- how long a job waits after ``kill -9`` of its worker.
+- the latency of predictions of a hundred clients with and without concurrent trainings, sent by ``wrk``;
+- how long it takes to hand out and claim the next job while 100 and 10,000 jobs of 20 keys wait.
 
-The exit status is 1 if anything is lost, done twice, rejected or wrong.
+The exit status is 1 if anything is lost, done twice or rejected.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import os
-import random
-import re
+import statistics
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
-import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 import postgres
 import production
 from production import Production
 from stack import BYTES, departments
 from waiting import wait_for
 
-from benchmarks.chaos import print_recovery
+from app.db import schema
+from app.db.session import Database
+from app.jobs import queue
+from app.jobs.handing_out import hand_out
+from benchmarks.attack.harness import LONG, MIB, TEXT, memory, reset_peak
+from benchmarks.serving import wrk
+from benchmarks.serving.bodies import predictions as bodies
 
-MIB = 1024 * 1024
 UPLOADS_MIB = (1, 100, 400)
 FLAT_MIB = 32
 """The API's memory must grow by less than this during an upload of any size."""
@@ -57,7 +53,7 @@ QUEUES = 10
 """Number of models for which the queued jobs train versions."""
 
 CLIENTS = 100
-PAUSE_SECONDS = 1.0
+PAUSE_MS = 1000
 """Average time between a response and the client's next request."""
 
 PHASE_SECONDS = 15.0
@@ -67,10 +63,11 @@ PHASES = (0, 1, 2 * WORKERS)
 TURNS = 2
 """Number of repetitions of each phase, so that other work on the machine affects all phases."""
 
-PARTS = ("uploads", "clients", "queue", "recovery")
+WAITING = (100, 10_000)
+KEYS = 20
+HANDED_OUT = 60
 
-LONG = {"algorithm": "adaboost_lc", "rounds": 100_000, "smoothing": 0.01}
-TEXT = "the invoice is wrong and the card was charged twice"
+PARTS = ("uploads", "clients", "queue", "handing out")
 
 
 def upload(stack: Production, n_mib: int, folder: Path) -> bool:
@@ -99,14 +96,14 @@ def upload(stack: Production, n_mib: int, folder: Path) -> bool:
 
     created = stack.call("POST", "/v1/datasets", 201, json={"name": f"{n_mib} MiB"})
     path = f"/v1/datasets/{created['id']}"
-    Path(f"/proc/{stack.api.pid}/clear_refs").write_text("5")  # reset the peak memory
-    before = _memory(stack.api.pid, "VmRSS")
+    reset_peak(stack.api.pid)
+    before = memory(stack.api.pid, "VmRSS")
     began = time.monotonic()
     response = httpx.put(
         f"{stack.url}{path}/content", content=content(), headers=BYTES, timeout=600, trust_env=False
     )
     took = time.monotonic() - began
-    grown = (_memory(stack.api.pid, "VmHWM") - before) / MIB
+    grown = (memory(stack.api.pid, "VmHWM") - before) / MIB
 
     def settled() -> dict[str, Any] | None:
         now: dict[str, Any] = stack.call("GET", path, 200)
@@ -122,12 +119,6 @@ def upload(stack: Production, n_mib: int, folder: Path) -> bool:
         flush=True,
     )
     return whole and grown < FLAT_MIB
-
-
-def _memory(pid: int, which: str) -> int:
-    found = re.search(rf"{which}:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
-    assert found is not None
-    return int(found[1]) * 1024
 
 
 def drain(stack: Production, n_jobs: int, database: str) -> bool:
@@ -170,48 +161,6 @@ def drain(stack: Production, n_jobs: int, database: str) -> bool:
     )
 
 
-@dataclass
-class Responses:
-    """Latencies and errors of one phase."""
-
-    seconds: list[float] = field(default_factory=list)
-    wrong: int = 0
-
-    def percentile(self, percent: float) -> float:
-        """Return a percentile of the latency in milliseconds."""
-        return float(np.percentile(self.seconds, percent)) * 1000
-
-
-async def clients(url: str, body: bytes, expected: bytes, responses: Responses) -> None:
-    """Run a hundred clients for one phase, each with its own connection."""
-    host, port = urlsplit(url).hostname, urlsplit(url).port
-    request = (
-        f"POST /v1/models/desk/predict HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n"
-        f"Content-Length: {len(body)}\r\n\r\n"
-    ).encode() + body
-    deadline = time.monotonic() + PHASE_SECONDS
-
-    async def client(number: int) -> None:
-        chance = random.Random(number)  # noqa: S311 - no secret
-        await asyncio.sleep(chance.uniform(0, PAUSE_SECONDS))
-        reader, writer = await asyncio.open_connection(host, port)
-        try:
-            while time.monotonic() < deadline:
-                began = time.monotonic()
-                writer.write(request)
-                head = await reader.readuntil(b"\r\n\r\n")
-                length = re.search(rb"(?i)content-length: (\d+)", head)
-                content = await reader.readexactly(int(length[1])) if length else b""
-                responses.seconds.append(time.monotonic() - began)
-                responses.wrong += not (head.startswith(b"HTTP/1.1 200") and content == expected)
-                await asyncio.sleep(chance.uniform(0.5, 1.5) * PAUSE_SECONDS)
-        finally:
-            writer.close()
-
-    ends = await asyncio.gather(*(client(n) for n in range(CLIENTS)), return_exceptions=True)
-    responses.wrong += sum(isinstance(end, BaseException) for end in ends)
-
-
 def predictions(stack: Production) -> bool:
     """Print the latency of predictions with different numbers of concurrent trainings."""
     dataset = stack.dataset(departments(2000))["id"]
@@ -219,12 +168,10 @@ def predictions(stack: Production) -> bool:
         stack.train(dataset, model="desk", learner={"algorithm": "mp_boost", "rounds": 200})["id"]
     )
     assert ended["state"] == "succeeded", ended
-    body = json.dumps({"instances": [{"text": TEXT}]}).encode()
-    expected = stack.http.post(
-        "/v1/models/desk/predict", content=body, headers={"Content-Type": "application/json"}
-    )
-    assert expected.status_code == 200, expected.text
-    responses = {n: Responses() for n in PHASES}
+    requests = stack.data / "requests"
+    bodies([TEXT]).write(requests)
+    url, headers = f"{stack.url}/v1/models/desk/predict", {"Content-Type": "application/json"}
+    loads: dict[int, list[wrk.Load]] = {n: [] for n in PHASES}
     all_running = True
     for _ in range(TURNS):
         for n in PHASES:
@@ -235,23 +182,51 @@ def predictions(stack: Production) -> bool:
                 return True if all(phase == "training" for phase in phases) else None
 
             wait_for(training, what="the trainings to run")
-            asyncio.run(clients(stack.url, body, expected.content, responses[n]))
+            load = partial(wrk.run, url, requests, headers, seconds=PHASE_SECONDS)
+            loads[n].append(load(connections=CLIENTS, pause_ms=PAUSE_MS))
             for job in jobs:
                 all_running = all_running and stack.job(job)["state"] == "running"
                 stack.call("POST", f"/v1/training-jobs/{job}/cancel", 202)
             for job in jobs:
                 stack.finished(job)
-    alone = responses[0]
-    for n, seen in responses.items():
+    alone = [statistics.mean(getattr(load, name) for load in loads[0]) for name in ("p50", "p99")]
+    for n, seen in loads.items():
+        p50, p99 = (statistics.mean(getattr(load, name) for load in seen) for name in ("p50", "p99"))
+        responses = sum(load.responses for load in seen)
         print(
-            f"{CLIENTS} clients, {n} concurrent trainings: {len(seen.seconds)} predictions, "
-            f"{seen.wrong} wrong or without a response; "
-            f"p50 {seen.percentile(50):.0f} ms, p99 {seen.percentile(99):.0f} ms: "
-            f"{seen.percentile(50) / alone.percentile(50):.2f} and "
-            f"{seen.percentile(99) / alone.percentile(99):.2f} times the values without trainings",
+            f"{CLIENTS} clients, {n} concurrent trainings: {responses} predictions; p50 {p50:.0f} ms, "
+            f"p99 {p99:.0f} ms: {p50 / alone[0]:.2f} and {p99 / alone[1]:.2f} times those without trainings",
             flush=True,
         )
-    return all_running and not any(seen.wrong for seen in responses.values())
+    return all_running
+
+
+def handing_out(name: str, url: str) -> bool:
+    """Print the median time to hand out and claim the next job, however many jobs wait."""
+    db = Database(url)
+    schema.migrate(db.engine)
+    medians = []
+    n_left = 0
+    for n_waiting in WAITING:
+        for first in range(n_left, n_waiting, 500):
+            with db.write() as tx:
+                for number in range(first, min(first + 500, n_waiting)):
+                    queue.enqueue(tx, "train", {}, key_id=f"key_{number % KEYS}", priority=number % 3)
+        milliseconds = []
+        for _ in range(HANDED_OUT):
+            began = time.perf_counter()
+            (task,) = hand_out(db, ahead=1)
+            claim = queue.claim(db, task.job_id, "wrk", lease_seconds=60)
+            milliseconds.append(1000 * (time.perf_counter() - began))
+            assert claim is not None
+            with db.write() as tx:
+                queue.finish(tx, claim, "succeeded")
+        medians.append(statistics.median(milliseconds))
+        n_left = n_waiting - HANDED_OUT
+    db.close()
+    shown = ", ".join(f"{ms:.1f} ms with {n:,} jobs" for n, ms in zip(WAITING, medians, strict=True))
+    print(f"{name}: {shown}; ratio {medians[1] / medians[0]:.2f}", flush=True)
+    return True
 
 
 def main() -> int:
@@ -280,10 +255,13 @@ def main() -> int:
         server = opened.enter_context(postgres.server())
         broker = opened.enter_context(production.valkey(folder))
         for database, url in (("PostgreSQL", server.create()), ("SQLite", "")):
-            if not parts & ({"queue"} if database == "SQLite" else {"uploads", "clients", "queue"}):
-                continue
             own = folder / database
             own.mkdir()
+            if "handing out" in parts:
+                empty = server.create() if url else f"sqlite:///{own / 'queue.db'}"
+                check(f"handing out on {database}", partial(handing_out, database, empty))
+            if not parts & ({"queue"} if database == "SQLite" else {"uploads", "clients", "queue"}):
+                continue
             settings = {"COVEY_DATABASE_URL": url, "COVEY_BROKER_URL": broker}
             stack = Production(own, settings, WORKERS).start()
             try:
@@ -296,16 +274,9 @@ def main() -> int:
                     check(f"queue on {database}", partial(drain, stack, arguments.jobs, database))
             finally:
                 stack.stop()
-        if "recovery" in parts:
-            check("recovery", partial(_recovers, folder))
     for part, right in passed.items():
         print(f"{'passed' if right else 'FAILED'}  {part}")
     return int(not all(passed.values()))
-
-
-def _recovers(folder: Path) -> bool:
-    print_recovery(folder)
-    return True
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Train on as many documents as RCV1 has: 800,000 × 25,000 sparse, 75 random words each, 103 labels.
 
-python benchmarks/scale.py [--learner NAME] [--examples N]
+python -m benchmarks.scale [--learner NAME] [--examples N]
 
 Each learner trains in its own process with one thread for one epoch or a few rounds. The goal for its peak
 resident memory, including the documents, is 8 GiB.
@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 
-from benchmarks.perceptrons import generated
+from benchmarks.corpora import large
 from models.base import Learner, Step
 from models.boosting.adaboost_lc import AdaBoostLC
 from models.boosting.mp_boost import MPBoost
@@ -38,7 +38,7 @@ def peak() -> float:
 
 def train(name: str, examples: int) -> None:
     """Generate the documents, train, and print time and memory."""
-    X, Y = generated(examples, 25_000, 103, 75)
+    X, Y = large(examples)
     before, start = peak(), time.perf_counter()
     progress: list[tuple[float, str]] = []
 
@@ -68,7 +68,7 @@ def main() -> None:
         train(arguments.learner, arguments.examples)
         return
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, __file__, "--examples", str(arguments.examples), "--learner"]
+    command = [sys.executable, "-m", "benchmarks.scale", "--examples", str(arguments.examples), "--learner"]
     for name in LEARNERS:
         subprocess.run([*command, name], env=environment, check=True)
 

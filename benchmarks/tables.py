@@ -1,18 +1,19 @@
 """Stored results of benchmarks, and the tables of the documentation that are rendered from them.
 
-A script that measures stores its results with ``store``, and has two names for its tables:
+A benchmark that measures stores its results with ``store``, and has two names for its tables:
 
 - ``PAGE``: the page that shows them.
 - ``rendered()``: returns the Markdown of each table by the name of its marks in the page.
 
-``show`` writes the tables into the page. ``tests/test_measured_tables.py`` compares pages and results.
+``show`` writes the tables into the page. Sentences of a page are written by hand, also those that quote a
+result. ``tests/test_measured_tables.py`` compares pages and results.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,17 +65,39 @@ def show(path: Path, tables: Mapping[str, str]) -> None:
     path.write_text(page, encoding="utf-8")
 
 
-def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table."""
-    lines = [" | ".join(cells) for cells in (head, *rows)]
-    lines[1:1] = ["|".join(["---"] * len(head))]
-    return "\n".join(f"|{line}|" if line.startswith("---") else f"| {line} |" for line in lines)
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = False) -> str:
+    """Return a Markdown table.
+
+    Args:
+        head: names of the columns.
+        rows: the cells.
+        numbers: whether all columns except the first are right-aligned.
+
+    >>> print(markdown(["learner", "F1"], [["mmp", ".84"]], numbers=True))
+    | learner | F1 |
+    |---|---:|
+    | mmp | .84 |
+    """
+    rule = ["---", *["---:" if numbers else "---"] * (len(head) - 1)]
+    lines = [f"|{'|'.join(rule)}|", *(f"| {' | '.join(row)} |" for row in rows)]
+    return "\n".join([f"| {' | '.join(head)} |", *lines])
 
 
-def figure(value: float, digits: int = 3) -> str:
+def figure(value: float, digits: int = 3, *, sign: str = "") -> str:
     """Return a number between -1 and 1 without its zero.
 
-    >>> figure(0.877), figure(-0.25), figure(1.0)
-    ('.877', '-.250', '1.000')
+    >>> figure(0.877), figure(-0.25), figure(1.0), figure(0.25, sign="+")
+    ('.877', '-.250', '1.000', '+.250')
     """
-    return f"{value:.{digits}f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.{digits}f}"
+    text = f"{value:{sign}.{digits}f}"
+    return text.replace("0.", ".", 1) if abs(value) < 1 else text
+
+
+def interval(found: Mapping[str, float], *, sign: str = "") -> str:
+    """Return a value with its interval.
+
+    >>> interval({"value": 0.5, "low": 0.25, "high": 0.75})
+    '.500 [.250, .750]'
+    """
+    value, low, high = (figure(found[name], sign=sign) for name in ("value", "low", "high"))
+    return f"{value} [{low}, {high}]"

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from benchmarks import calibration, calibration_scores, multilabel_corpora
-from benchmarks.papers import intervals
+from benchmarks import corpora, intervals
+from benchmarks.compare import calibration
 from benchmarks.tables import Result
 from models.data.examples import Examples, FeatureRows, Split
 from models.measures.calibration import LEAST_PROBABILITY, expected_calibration_error, probable
@@ -20,12 +18,11 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(42)  # another stream than that of any seed below
 
 
-def result(corpus: str, *, pairs: float, low: float, learner: str = "svm") -> Result:
+def result(*, pairs: float, low: float) -> Result:
     """Return a stored result with an error of pairs, and one of label sets that meets its goal."""
     good = {"value": 0.01, "low": 0.0, "high": 0.02}
-    head = {"corpus": corpus, "split": "given", "learner": learner}
     values = dict.fromkeys(calibration.DETAILS, 0.5)
-    return {**values, **head, "pairs": {"value": pairs, "low": low, "high": 1.0}, "sets": good}
+    return {**values, "pairs": {"value": pairs, "low": low, "high": 1.0}, "sets": good}
 
 
 def test_the_error_of_the_test_part_is_that_of_the_measure(rng: np.random.Generator) -> None:
@@ -46,7 +43,7 @@ def test_the_error_of_the_test_part_is_that_of_the_measure(rng: np.random.Genera
 def test_the_interval_of_true_probabilities_contains_the_error_by_chance(rng: np.random.Generator) -> None:
     p = rng.random((400, 1))
     errors = calibration.resampled_errors(p, rng.random(p.shape) < p, intervals.resamples(400, seed=0))
-    found = calibration.interval(errors)
+    found = calibration.corrected_interval(errors)
     assert found["low"] < found["value"] < found["high"]
     assert found["low"] < calibration.error_by_chance(p[:, 0], seed=0) < found["high"]
     # Without the correction, the interval would be that of larger errors.
@@ -54,11 +51,11 @@ def test_the_interval_of_true_probabilities_contains_the_error_by_chance(rng: np
 
 
 def test_a_goal_is_met_up_to_its_value_and_certainly_missed_if_the_interval_is_above() -> None:
-    found = [
-        result("yeast", pairs=0.035, low=0.01),
-        result("scene", pairs=0.0351, low=0.02),
-        result("emotions", pairs=0.06, low=0.036),
-    ]
+    found = {
+        ("yeast", "svm, given"): result(pairs=0.035, low=0.01),
+        ("scene", "svm, given"): result(pairs=0.0351, low=0.02),
+        ("emotions", "svm, given"): result(pairs=0.06, low=0.036),
+    }
     first = calibration.goals(found).splitlines()[2]
     assert first == "| `svm` | given | 1 of 3 | 3 of 3 | 1 of 3 | scene (?), emotions |"
     assert "| scene | .035* [.020, 1.000] |" in calibration.errors_by_corpus(found, "pairs")
@@ -74,29 +71,26 @@ def corpus(rng: np.random.Generator) -> Examples:
 
 
 @pytest.mark.parametrize("learner", ["svm", "mp_boost"])
-def test_kept_scores_give_the_same_result_without_a_training(
-    learner: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+def test_a_learner_is_measured_with_each_seed(
+    learner: str, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
 ) -> None:
     examples = corpus(rng)
-    monkeypatch.setitem(multilabel_corpora.CORPORA, "yeast", lambda: examples)
-    arguments = ("yeast", learner, "stratified", range(2))
-    first = calibration.measure(*arguments, tmp_path)
-    assert len(list(tmp_path.iterdir())) == 2
-    assert calibration.measure(*arguments, None) == first
-    monkeypatch.delattr(calibration_scores, "_train")
-    assert calibration.measure(*arguments, tmp_path) == first
-    assert first["seeds"] == 2
+    monkeypatch.setitem(corpora.EXAMPLES, "yeast", lambda: examples)
+    found = calibration.measure("yeast", f"{learner}, stratified", range(2))
+    assert found["seeds"] == 2
+    assert found.keys() == {"seeds", *calibration.DETAILS}
+    assert found["pairs"]["low"] <= found["pairs"]["value"] <= found["pairs"]["high"]
 
 
 def test_a_stratified_test_part_has_the_size_of_the_given_one_and_the_label_frequencies_of_the_rest(
     rng: np.random.Generator,
 ) -> None:
     examples = corpus(rng)
-    training, test = calibration_scores.split(examples, "stratified", 0)
+    training, test = corpora.split(examples, "stratified", 0)
     assert (training.n_examples, test.n_examples) == (80, 40)
     for label in ("a", "b"):
         shares = [
             sum(label in labels for labels in part.labels) / len(part.labels) for part in (training, test)
         ]
         assert shares[0] == pytest.approx(shares[1], abs=0.02)
-    assert calibration_scores.split(examples, "given", 0)[1].labels == examples.labels[80:]
+    assert corpora.split(examples, "given", 0)[1].labels == examples.labels[80:]

@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-import importlib
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from benchmarks import tables
+from benchmarks import promises, tables
+from benchmarks.compare.__main__ import COMPARISONS
+from benchmarks.learners.studies import STUDIES
+from benchmarks.papers import defaults
 
-MEASURED = (
-    "calibration",
-    "collected_writes",
-    "decisions",
-    "default_features",
-    "linear_models",
-    "mail_fields",
-    "number_scaling",
-    "papers.defaults",
-    "promises",
-    "single_document",
-    "text_options",
-    "threads",
-    "threshold_bins",
-)
-"""The benchmarks with tables in the documentation."""
+PAGES: dict[str, tuple[Path, Mapping[str, str]]] = {
+    "papers": (defaults.PAGE, defaults.rendered()),
+    "promises": (promises.PAGE, promises.rendered()),
+    **{name: (study.page, {name: study.table(tables.stored(name))}) for name, study in STUDIES.items()},
+    **{name: (comparison.page, comparison.rendered(name)) for name, comparison in COMPARISONS.items()},
+}
+"""The pages with tables, and the tables by their marks."""
 
 
-@pytest.mark.parametrize("name", MEASURED)
+@pytest.mark.parametrize("name", PAGES)
 def test_the_page_shows_the_stored_results(name: str) -> None:
-    script = importlib.import_module(f"benchmarks.{name}")
-    page = script.PAGE.read_text(encoding="utf-8")
-    found = script.rendered()
+    path, found = PAGES[name]
+    page = path.read_text(encoding="utf-8")
     assert found
     for mark, text in found.items():
         assert tables.insert(page, mark, text) == page

@@ -11,8 +11,8 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 
 from benchmarks.promises import decided, library, measurements, results
-from benchmarks.promises.cell import Cell
 from benchmarks.promises.corpora import CORPORA, divide
+from benchmarks.promises.library import Cell
 from models.baselines.svm import SVM
 from models.data.examples import Examples, FeatureRows
 from models.pipeline import Pipeline

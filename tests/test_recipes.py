@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from benchmarks.papers import recipes, scikit_learn
+from benchmarks import recipes
+from benchmarks.papers import scikit_learn
 from models.arrays import Floats
 from models.data.examples import Examples, FeatureRows
 

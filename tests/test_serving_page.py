@@ -1,4 +1,4 @@
-"""``docs/serving.md`` contains the tables that ``benchmarks/serving.py`` prints."""
+"""``docs/serving.md`` contains the tables that ``benchmarks/serving`` prints."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import asyncio
 import doctest
 import importlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from benchmarks.serving_sides import bodies, layers, memory, report, throughput, wrk
-from benchmarks.serving_sides.open_loop import Client
-from benchmarks.serving_sides.report import Goal, Run, Values
+from benchmarks.serving import bodies, report, throughput, writes, wrk
+from benchmarks.serving.open_loop import Client
+from benchmarks.serving.report import Goal, Run, Values
+from benchmarks.tables import insert, markdown
 from models.mail import read_message
 
 SIDES = Path(report.__file__).parent
@@ -36,9 +37,9 @@ Transfer/sec:    205.84KB
 """
 
 
-@pytest.mark.parametrize("name", ["changes", "layers", "memory", "open_loop", "report", "wrk"])
+@pytest.mark.parametrize("name", ["changes", "open_loop", "report", "wrk"])
 def test_the_examples_of_the_modules_are_right(name: str) -> None:
-    result = doctest.testmod(importlib.import_module(f"benchmarks.serving_sides.{name}"))
+    result = doctest.testmod(importlib.import_module(f"benchmarks.serving.{name}"))
     assert result.attempted
     assert not result.failed
 
@@ -55,12 +56,10 @@ def test_a_run_with_failed_requests_counts_as_failed(problem: str) -> None:
         wrk.parse(f"{REPORT}  {problem}\n")
 
 
-@pytest.mark.parametrize("output", ["", "Requests/sec: 12.0\n", "model: 497 MiB\n"])
+@pytest.mark.parametrize("output", ["", "Requests/sec: 12.0\n"])
 def test_an_incomplete_report_is_an_error(output: str) -> None:
     with pytest.raises(wrk.LoadError):
         wrk.parse(output)
-    with pytest.raises(wrk.LoadError):
-        memory.parse(output)
 
 
 def test_ratios_are_taken_round_by_round() -> None:
@@ -80,7 +79,7 @@ def test_ratios_are_taken_round_by_round() -> None:
 )
 def test_the_median_decides_whether_a_goal_is_met(goal: Goal, met: bool) -> None:
     assert goal.met is met
-    assert goal.row().endswith("| met |\n" if met else "| **not met** |\n")
+    assert goal.row()[-1] == ("met" if met else "**not met**")
 
 
 def test_the_highest_loads_give_the_goals() -> None:
@@ -159,25 +158,32 @@ def test_a_client_at_a_fixed_rate_counts_failed_requests() -> None:
 
     client = asyncio.run(run())
     assert client.latencies
-    assert client.errors == len(client.latencies) - 2  # the first response of each connection succeeds
+    assert len(client.failures) == len(client.latencies) - 2  # the first response of each connection succeeds
 
 
-def test_the_measured_part_of_the_page_can_be_replaced(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("before\n<!-- measured: begin -->\nold\n<!-- measured: end -->\nafter\n")
-    report.write("new \\1\n", page)
-    assert page.read_text() == "before\n<!-- measured: begin -->\nnew \\1\n<!-- measured: end -->\nafter\n"
-    assert report.measured_part(page) == "new \\1\n"
+def _measured() -> str:
+    """Return the measured part of the page."""
+    page = report.PAGE.read_text("utf-8")
+    return page.partition("<!-- measured -->\n")[2].partition("<!-- end measured -->")[0]
+
+
+def _table(head: Sequence[str]) -> list[list[str]]:
+    """Return the cells of a table of the measured part."""
+    rule = f"{markdown(head, [])}\n"
+    assert rule in _measured()
+    lines = _measured().partition(rule)[2].partition("\n\n")[0].strip().splitlines()
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
 def test_the_page_contains_the_tables_of_the_script() -> None:
-    part = report.measured_part()
-    assert report.LOADS_HEAD in part
-    assert report.GOALS_HEAD in part
-    assert layers.HEAD in part
-    table = part.partition(report.LOADS_HEAD)[2].partition("\n\n")[0]
-    servers = re.findall(r"^\| (.+?) \|", table, re.MULTILINE)
-    assert sorted(servers) == sorted(_rates())
+    assert sorted(cells[0] for cells in _table(report.LOADS_HEAD)) == sorted(_rates())
+    assert _table(report.LAYERS_HEAD)
+
+
+def test_the_page_shows_what_writing_together_saves() -> None:
+    page = report.PAGE.read_text("utf-8")
+    for mark, text in writes.rendered().items():
+        assert insert(page, mark, text) == page
 
 
 def test_the_page_contains_a_row_for_each_goal_of_the_script() -> None:
@@ -195,9 +201,7 @@ def test_the_page_says_of_each_goal_whether_it_is_met() -> None:
 
 def _rows() -> Iterator[tuple[str, str, float, float, str]]:
     """Yield goal, sign, limit, measurement and verdict of each row of the table of goals."""
-    table = report.measured_part().partition(report.GOALS_HEAD)[2].partition("\n\n")[0]
-    for line in table.strip().splitlines():
-        text, limit, measured, _, verdict = (cell.strip() for cell in line.strip("|").split("|"))
+    for text, limit, measured, _, verdict in _table(report.GOALS_HEAD):
         yield text, limit[0], _number(limit[2:]), _number(measured), verdict
 
 

@@ -1,4 +1,4 @@
-"""HTTP client of the papers' scripts."""
+"""HTTP client with which the papers' parts train and compare."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import httpx
 
+from benchmarks.corpora import Json
 from benchmarks.papers.charts import Panel, draw
 from models import artifact, catalog
 from models.pipeline import Pipeline
 
-Json = dict[str, Any]
-
 ENDED = ("succeeded", "failed", "cancelled", "ready")
+
+GIVEN: Json = {"kind": "given"}
 
 
 class RequestFailedError(RuntimeError):
@@ -29,11 +29,11 @@ class RequestFailedError(RuntimeError):
 class Bench:
     """Runs trainings and experiments over HTTP. Repeated requests return the first result.
 
+    Without a decision, that of a training or configuration is the learner's own, as in the papers.
+
     Args:
         url: returns the URL of the service; called before the first request.
         key: API key.
-
-    Attributes:
         quick: whether to compute small versions.
         long: whether to compute results that take hours.
     """
@@ -43,20 +43,9 @@ class Bench:
     ) -> None:
         self._url, self._headers = url, {} if key is None else {"Authorization": f"Bearer {key}"}
         self._client: httpx.Client | None = None
+        self._made: dict[str, str] = {}
         self.quick = quick
         self.long = long
-        self._datasets: dict[str, str] = {}
-        self._jobs: dict[str, str] = {}
-        self._experiments: dict[str, str] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._client is not None:
-            self._client.close()
 
     def __call__(self, method: str, path: str, **options: Any) -> Json:
         """Send a request and return the body of the response.
@@ -77,76 +66,70 @@ class Bench:
             raise RequestFailedError(f"{method} {path}: {response.status_code} {response.text}")
         return response
 
-    def dataset(
-        self, name: str, content: Callable[[], bytes], *, tree: Json | None = None, **upload: str
-    ) -> str:
+    def _once(self, path: str, body: Json) -> str:
+        """Create a resource, unless the same one was created before, and return its path."""
+        key = path + json.dumps(body, sort_keys=True)
+        if key not in self._made:
+            self._made[key] = f"{path}/{self(method='POST', path=path, json=body)['id']}"
+        return self._made[key]
+
+    def dataset(self, name: str, content: Callable[[], bytes], **about: Json | str | None) -> str:
         """Return the id of a data set. The first call uploads it.
 
         Args:
             name: name of the data set, here and in the service.
             content: returns the content.
-            tree: the ``label_tree``.
-            upload: query parameters of the upload, such as ``format``.
+            about: other fields of ``POST /v1/datasets``, such as ``format`` and ``label_tree``.
 
         Raises:
             RequestFailedError: If the service rejects the content.
         """
-        if name not in self._datasets:
-            body: Json = {"name": name} if tree is None else {"name": name, "label_tree": tree}
-            created = self("POST", "/v1/datasets", json=body)
-            path = f"/v1/datasets/{created['id']}"
-            self(
-                "PUT",
-                f"{path}/content",
-                content=content(),
-                params=upload,
-                headers={"Content-Type": "application/octet-stream"},
-            )
+        n_made = len(self._made)
+        fields = {field: value for field, value in about.items() if value is not None}
+        path = self._once("/v1/datasets", {"name": name, **fields})
+        if len(self._made) > n_made:
+            headers = {"Content-Type": "application/octet-stream"}
+            self("PUT", f"{path}/content", content=content(), headers=headers)
             self._wait(path)
-            self._datasets[name] = created["id"]
-        return self._datasets[name]
+        return path.rpartition("/")[2]
 
     def train(self, requests: Sequence[Json]) -> list[Json]:
         """Queue trainings, wait for them, and return their jobs.
 
         Args:
-            requests: bodies of ``POST /v1/training-jobs``; ``model`` is optional. Without ``decision``, it is
-                the learner's own, as in the papers.
+            requests: bodies of ``POST /v1/training-jobs``; ``model`` is optional.
 
         Raises:
             RequestFailedError: If a training fails.
         """
-        keys = [json.dumps(request, sort_keys=True) for request in requests]
-        for key, request in zip(keys, requests, strict=True):
-            if key not in self._jobs:
-                body = {"model": request["learner"]["algorithm"], "promote": "never"}
-                body |= with_own_decision(request)
-                self._jobs[key] = self("POST", "/v1/training-jobs", json=body)["id"]
-        return [self._wait(f"/v1/training-jobs/{self._jobs[key]}") for key in keys]
+        paths = [
+            self._once(
+                "/v1/training-jobs",
+                {"model": request["learner"]["algorithm"], "promote": "never", **with_own_decision(request)},
+            )
+            for request in requests
+        ]
+        return [self._wait(path) for path in paths]
 
-    def version(self, job: Json) -> Json:
-        """Return the version of a training: labels, metrics, facts, timings."""
-        return self("GET", f"/v1/models/{job['result']['model']}/versions/{job['result']['version']}")
+    def version(self, job: Json, part: str = "") -> Json:
+        """Return the version of a training (labels, metrics, facts, timings), or a resource of it."""
+        return self("GET", self._version(job) + part)
 
     def model(self, job: Json) -> Pipeline:
         """Return the fitted pipeline of a training's version."""
-        model, version = job["result"]["model"], job["result"]["version"]
-        response = self._send("GET", f"/v1/models/{model}/versions/{version}/artifact")
+        response = self._send("GET", f"{self._version(job)}/artifact")
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model"
             path.write_bytes(response.content)
             return artifact.load(path)
 
-    def evaluation(self, job: Json) -> Json:
-        """Return the full evaluation of a training's version."""
-        return self(
-            "GET", f"/v1/models/{job['result']['model']}/versions/{job['result']['version']}/evaluation"
-        )
+    def _version(self, job: Json) -> str:
+        return f"/v1/models/{job['result']['model']}/versions/{job['result']['version']}"
 
     def curve(self, job: Json) -> list[Json]:
         """Return all points of a training's curve."""
         points: list[Json] = []
-        query: dict[str, Any] = {"limit": 500}
+        query: Json = {"limit": 500}
         while True:
             page = self("GET", f"/v1/training-jobs/{job['id']}/curve", params=query)
             points += page["items"]
@@ -154,51 +137,77 @@ class Bench:
                 return points
             query["cursor"] = page["next_cursor"]
 
-    def experiment(self, request: Json) -> Json:
-        """Run an experiment and return its report.
-
-        Args:
-            request: body of ``POST /v1/experiments``. Without ``decision``, that of a configuration is the
-                learner's own, as in the papers.
+    def experiment(
+        self,
+        dataset: str,
+        configurations: Sequence[Json],
+        measures: Sequence[str],
+        *,
+        folds: int = 0,
+        **more: Json,
+    ) -> Json:
+        """Run an experiment on the data set's own split, or on folds, and return its report.
 
         Raises:
             RequestFailedError: If a cell fails.
         """
-        if "configurations" in request:
-            request = {**request, "configurations": [*map(with_own_decision, request["configurations"])]}
-        key = json.dumps(request, sort_keys=True)
-        if key not in self._experiments:
-            self._experiments[key] = self("POST", "/v1/experiments", json=request)["id"]
-        path = f"/v1/experiments/{self._experiments[key]}"
+        request = {
+            "dataset_id": dataset,
+            "split": {"kind": "folds", "folds": folds} if folds else GIVEN,
+            "configurations": [*map(with_own_decision, configurations)],
+            "measures": list(measures),
+            **more,
+        }
+        path = self._once("/v1/experiments", request)
         self._wait(path)
         report = self("GET", f"{path}/report")
-        failures = [failure for row in report["rows"] for failure in row["failures"]]
-        if failures:
+        if failures := [failure for row in report["rows"] for failure in row["failures"]]:
             raise RequestFailedError(f"{path}: {failures}")
         return report
 
-    def draw(self, name: str, caption: str, panels: Sequence[Panel], *, across: int = 2) -> str:
-        """Draw a chart and return the Markdown that shows it. Small versions are not drawn."""
-        if self.quick:
-            return f"({caption}: not drawn)"
-        return draw(name, caption, panels, across=across)
+    def draw(self, name: str, panels: Sequence[Panel], *, across: int = 2) -> None:
+        """Draw a chart of the page. Small versions are not drawn."""
+        if not self.quick:
+            draw(name, panels, across=across)
 
     def _wait(self, path: str) -> Json:
         pause, printed_at = 0.05, time.monotonic()
-        while (found := self("GET", path))["state"] not in ENDED:
+        while (resource := self("GET", path))["state"] not in ENDED:
             time.sleep(pause)
             pause = min(1.0, pause * 1.2)
             if time.monotonic() - printed_at > 60:
                 printed_at = time.monotonic()
-                print(
-                    f"  {path}: {found.get('progress') or found.get('counts')}", file=sys.stderr, flush=True
-                )
-        if found["state"] not in ("succeeded", "ready"):
-            raise RequestFailedError(f"{path}: {found['state']}: {found.get('error')}")
-        return found
+                progress = resource.get("progress") or resource.get("counts")
+                print(f"  {path}: {progress}", file=sys.stderr, flush=True)
+        if resource["state"] not in ("succeeded", "ready"):
+            raise RequestFailedError(f"{path}: {resource['state']}: {resource.get('error')}")
+        return resource
 
 
 def with_own_decision(request: Json) -> Json:
     """Return a training or configuration whose decision, if it has none, is the learner's own."""
     learner = catalog.LEARNER_PARAMETERS.validate_python(request["learner"])
     return {"decision": catalog.own_decision(learner).model_dump(mode="json"), **request}
+
+
+def means(report: Json, measures: Sequence[str]) -> list[list[float]]:
+    """Return the mean of each measure on the test part, by configuration."""
+    return [[row["test"][measure]["mean"] for measure in measures] for row in report["rows"]]
+
+
+def curves(report: Json, part: str = "out_of_folds") -> dict[tuple[int, str], dict[int, float]]:
+    """Return the lines of a report: the value at each step by configuration and measure.
+
+    Args:
+        report: from ``experiment``.
+        part: ``within_folds`` for the training part, ``out_of_folds`` for the test part.
+    """
+    return {
+        (curve["configuration"], curve["measure"]): dict(zip(curve["steps"], curve[part], strict=True))
+        for curve in report["curves"]
+    }
+
+
+def test_of(comparison: Json, name: str) -> Json:
+    """Return a test of significance of two configurations by its name."""
+    return next(test for test in comparison["tests"] if test["test"] == name)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import matplotlib as mpl
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
-from benchmarks.papers.results import CHARTS, DOCS
+from benchmarks.papers.frame import RESULTS
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b4c9a", "#8c6d31")
 """The colour-blind safe palette of Okabe and Ito, and two more colours."""
@@ -19,13 +19,13 @@ mpl.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "covey", "axes.grid": T
 
 @dataclass(frozen=True)
 class Line:
-    """A line in a panel; ``colour`` is an index into ``COLOURS``."""
+    """A line in a panel: y by x, times a factor; ``colour`` is an index into ``COLOURS``."""
 
     name: str
-    x: Sequence[float]
-    y: Sequence[float]
+    points: Mapping[int, float]
     colour: int
     style: str = "-"
+    factor: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class Panel:
     levels: Sequence[tuple[str, float, int]] = ()
 
 
-def draw(name: str, caption: str, panels: Sequence[Panel], *, across: int = 2) -> str:
-    """Draw panels into ``docs/results/NAME.svg``, and return the Markdown that shows the chart."""
+def draw(name: str, panels: Sequence[Panel], *, across: int = 2) -> None:
+    """Draw panels into ``docs/results/NAME.svg``."""
     across = min(across, len(panels))
     down = -(-len(panels) // across)
     figure = Figure(figsize=(4.6 * across, 3.2 * down + 0.5), layout="constrained")
@@ -50,7 +50,9 @@ def draw(name: str, caption: str, panels: Sequence[Panel], *, across: int = 2) -
     for ax, panel in zip(grid.flat, panels, strict=False):
         for line in panel.lines:
             colour = COLOURS[line.colour % len(COLOURS)]
-            shown.setdefault(line.name, ax.plot(line.x, line.y, line.style, color=colour, linewidth=1.4)[0])
+            y = [line.factor * value for value in line.points.values()]
+            drawn = ax.plot(list(line.points), y, line.style, color=colour, linewidth=1.4)
+            shown.setdefault(line.name, drawn[0])
         for level, value, place in panel.levels:
             colour = COLOURS[place % len(COLOURS)]
             shown.setdefault(level, ax.axhline(value, color=colour, linestyle="-.", linewidth=1.2))
@@ -65,8 +67,6 @@ def draw(name: str, caption: str, panels: Sequence[Panel], *, across: int = 2) -
     figure.legend(
         list(shown.values()), list(shown), loc="outside lower center", ncols=min(5, len(shown)), frameon=False
     )
-    CHARTS.mkdir(parents=True, exist_ok=True)
-    path = CHARTS / f"{name}.svg"
+    path = RESULTS / f"{name}.svg"
     figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
     path.write_text("\n".join(line.rstrip() for line in path.read_text().splitlines()) + "\n")
-    return f"![{caption}]({path.relative_to(DOCS)})"

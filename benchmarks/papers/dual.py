@@ -1,9 +1,9 @@
-"""Perceptrons in dual form, for many epochs with products of features, and for variants that are not learners.
+"""Perceptrons in dual form, for many epochs with products of features, and for variants of learners.
 
-The weights of a perceptron are a sum of training examples, w = Σ a_i x_i, so its inner products are Σ a_i k(x_i, x)
-with a kernel k. With the kernel of ``products``, the results are those of the learners on all products of two
-features, up to rounding. An epoch costs g² operations for each perceptron instead of g·r, which is a hundredth for
-the 43,659 products of the scene data.
+The weights of a perceptron are a sum of training examples, w = Σ a_i x_i, so its inner products are Σ a_i
+k(x_i, x) with a kernel k. With the kernel of ``products``, the results are those of the learners on all
+products of two features, up to rounding. An epoch costs g² operations for each perceptron instead of g·r,
+which is a hundredth for the 43,659 products of the scene data.
 
 The variants are other kernels, a margin, and random ties (the paper's outlook, section VII).
 """
@@ -38,8 +38,8 @@ class Training:
         seed: seed of the order and of random ties.
         margin: a perceptron is updated unless its inner product is on the right side by at least this number;
             MMP, unless each relevant label is above all irrelevant labels by more than this number.
-        random_ties: equal numbers are ordered at random. Otherwise sgn(0) = +1, and in MMP irrelevant labels are
-            above relevant labels.
+        random_ties: equal numbers are ordered at random. Otherwise sgn(0) = +1, and in MMP irrelevant labels
+            are above relevant labels.
     """
 
     epochs: int

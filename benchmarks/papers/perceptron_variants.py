@@ -7,19 +7,16 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.calibration_scores import MEASUREMENTS, split
-from benchmarks.multilabel_corpora import CORPORA
+from benchmarks.corpora import EXAMPLES, MEASUREMENTS, Json, split
 from benchmarks.papers import dual
-from benchmarks.papers.bench import Bench, Json
+from benchmarks.papers.bench import Bench
 from benchmarks.papers.dual import Training
+from benchmarks.papers.frame import Part, Tables, table
 from benchmarks.papers.mlpp import NAMES
-from benchmarks.papers.results import table
 from models import catalog
 from models.arrays import Bools, Floats
 from models.labels.indicator_matrix import collect_labels, indicator_matrix
 from models.pipeline import read_documents
-
-TITLE = "MLPP, outlook: margins, kernels and random ties"
 
 ALGORITHMS = ("binary_relevance_perceptron", "mmp", "mlpp")
 CHOSEN = ("emotions", "scene", "yeast", "genbase", "medical")
@@ -38,7 +35,7 @@ VARIANTS: dict[str, Json] = {
     "random weights": {"initial": "random"},
 }
 BASES = {"random weights": "zero weights"}
-"""What a variant is compared with, if it is not the plain learner. The learners draw other orders than the dual form."""
+"""What a variant is compared with, if not the plain learner. Learners draw other orders than dual forms."""
 OF_LEARNERS: dict[str, Json] = {"zero weights": {"initial": "zeros"}}
 
 MEASURES = {"average_precision": "AvgP × 100", "right_sets": "right sets [%]"}
@@ -52,10 +49,10 @@ def _measure(corpus: str, bench: Bench) -> Json:
     resamples = _Resamples(len(X_test), len(seeds))
     values: dict[str, dict[str, dict[str, list[Floats]]]] = {}
     for algorithm, variant, scores, predicted in _trained(X, Y, X_test, epochs=epochs, seeds=seeds):
-        found = values.setdefault(algorithm, {}).setdefault(variant, {measure: [] for measure in MEASURES})
-        found["average_precision"].append(average_precisions(scores, Y_test))
+        result = values.setdefault(algorithm, {}).setdefault(variant, {measure: [] for measure in MEASURES})
+        result["average_precision"].append(average_precisions(scores, Y_test))
         if predicted is not None:
-            found["right_sets"].append((predicted == Y_test).all(axis=1).astype(np.float64))
+            result["right_sets"].append((predicted == Y_test).all(axis=1).astype(np.float64))
     return {
         "training": len(X),
         "test": len(X_test),
@@ -65,11 +62,11 @@ def _measure(corpus: str, bench: Bench) -> Json:
         "learners": {
             algorithm: {
                 variant: {
-                    measure: _summary(found[measure], _base(variants, variant, measure), resamples)
+                    measure: _summary(result[measure], _base(variants, variant, measure), resamples)
                     for measure in MEASURES
-                    if found[measure]
+                    if result[measure]
                 }
-                for variant, found in variants.items()
+                for variant, result in variants.items()
                 if variant in VARIANTS
             }
             for algorithm, variants in values.items()
@@ -80,7 +77,7 @@ def _measure(corpus: str, bench: Bench) -> Json:
 
 def _parts(corpus: str) -> tuple[Floats, Bools, Floats, Bools]:
     """Return features and labels of the corpus' own split. The mean squared length of the examples is 1."""
-    training, test = split(CORPORA[corpus](), "given", 0)
+    training, test = split(EXAMPLES[corpus]())
     labels = collect_labels(training.labels)
     parameters: Json = {"kind": "numeric", "scaling": "max_abs" if corpus in MEASUREMENTS else "unit"}
     if training.kind == "text":
@@ -160,8 +157,8 @@ def average_precisions(scores: Floats, relevant: Bools) -> Floats:
     ranked = np.take_along_axis(relevant, order, axis=1)
     precisions = np.cumsum(ranked, axis=1) / np.arange(1, ranked.shape[1] + 1)
     with np.errstate(invalid="ignore"):
-        found: Floats = (precisions * ranked).sum(axis=1) / ranked.sum(axis=1)
-    return found
+        result: Floats = (precisions * ranked).sum(axis=1) / ranked.sum(axis=1)
+    return result
 
 
 def _base(variants: dict[str, dict[str, list[Floats]]], variant: str, measure: str) -> list[Floats] | None:
@@ -209,146 +206,44 @@ def _summary(values: list[Floats], base: list[Floats] | None, resamples: _Resamp
     }
 
 
-RESULTS = {corpus: partial(_measure, corpus) for corpus in CHOSEN}
-
-
-def render(figures: dict[str, Json]) -> str:
-    """Return how each variant differs from the plain learners, and a table per learner and measure."""
-    about = next(iter(figures.values()))
-    corpora = "\n".join(
-        f"| {name} | {found['training']:,} | {found['test']:,} | {found['labels']} | {found['seeds']} |"
-        for name, found in figures.items()
-    )
-    tables = "\n\n".join(
-        f"{NAMES[algorithm]}, {MEASURES[measure]}:\n\n{_table(figures, algorithm, measure)}"
-        for algorithm, measure in _columns(figures)
-    )
-    return f"""\
-The paper's outlook names perceptrons with kernels and with margins, and leaves ties and initial weights open. This study trains them in
-dual form for {about["epochs"]} epochs, each in a random order. Examples have a mean squared length of 1.
-
-- `margin`: a perceptron is updated unless its inner product is on the right side by at least this number; MMP, unless each relevant label
-  is above all irrelevant labels by more than this number. An update changes the inner product with an example of length 1 by 2.
-- `rbf`: the kernel exp(-γ|x - z|²) instead of the inner product.
-- `random ties`: equal numbers are ordered at random in training and prediction, in the same orders of the examples.
-- `random weights`: `initial: random` of the learners, compared with `zeros`.
-- `svm`: a linear SVM per label on the same features. It has an intercept, the perceptrons have none.
-
-Label sets are those of the sign for BR and `svm`, and of the artificial label for MLPP. MMP has none of its own.
-
-| corpus | training examples | test examples | labels | random orders |
-|---|---:|---:|---:|---:|
-{corpora}
-
-{_conclusion(figures)}
-
-{_counts(figures)}
-
-The tables show means over the random orders, for the plain learner ± their standard deviation, for the variants with the difference to the plain learner and
-its interval in brackets ({LEVEL:.0%}, from {N_RESAMPLES:,} resamples of the test examples and the random orders). Differences are in bold if the interval does not contain 0.
-
-{tables}
-"""
-
-
-def _columns(figures: dict[str, Json]) -> list[tuple[str, str]]:
+def _tables(figures: Json) -> Tables:
+    abouts = [
+        [name, *(f"{result[each]:,}" for each in ("training", "test", "labels", "seeds"))]
+        for name, result in figures.items()
+    ]
+    yield table(["corpus", "training examples", "test examples", "labels", "random orders"], abouts)
     learners = next(iter(figures.values()))["learners"]
-    return [(a, measure) for a in ALGORITHMS for measure in MEASURES if measure in learners[a]["plain"]]
+    columns = [(a, measure) for a in ALGORITHMS for measure in MEASURES if measure in learners[a]["plain"]]
 
+    def wins(variant: str, algorithm: str, measure: str) -> str:
+        result = [_direction(corpus["learners"][algorithm][variant][measure]) for corpus in figures.values()]
+        return f"{result.count(1)} : {result.count(-1)}"
 
-def _table(figures: dict[str, Json], algorithm: str, measure: str) -> str:
-    rows = []
-    for variant in VARIANTS:
-        found = [figures[corpus]["learners"][algorithm][variant][measure] for corpus in figures]
-        rows.append([variant, *map(_cell if variant != "plain" else _plain_cell, found)])
-    rows.append(["`svm`", *(f"{found['svm'][measure]:.1f}" for found in figures.values())])
-    return table(["", *figures], rows)
-
-
-def _plain_cell(found: Json) -> str:
-    return f"{found['value']:.1f} ± {found['deviation']:.1f}"
-
-
-def _cell(found: Json) -> str:
-    difference = f"{found['difference']:+.1f}"
-    if _direction(found):
-        difference = f"**{difference}**"
-    return f"{found['value']:.1f}, {difference} [{found['low']:+.1f}, {found['high']:+.1f}]"
-
-
-def _direction(found: Json) -> int:
-    """Return 1 or -1 if the variant is better or worse with an interval without 0, else 0."""
-    return int(found["low"] > 0) - int(found["high"] < 0)
-
-
-def _counts(figures: dict[str, Json]) -> str:
-    """Return on how many corpora each variant is better or worse."""
-    columns = _columns(figures)
-    rows = [
-        [variant, *(_wins(figures, algorithm, variant, measure) for algorithm, measure in columns)]
-        for variant in VARIANTS
-        if variant != "plain"
-    ]
-    head = ["", *(f"{NAMES[algorithm]}, {MEASURES[measure]}" for algorithm, measure in columns)]
-    of = f"Corpora on which a variant is better : worse than the plain learner, with an interval without 0, of {len(figures)}:"
-    return f"{of}\n\n{table(head, rows)}"
-
-
-def _wins(figures: dict[str, Json], algorithm: str, variant: str, measure: str) -> str:
-    found = [_direction(corpus["learners"][algorithm][variant][measure]) for corpus in figures.values()]
-    return f"{found.count(1)} : {found.count(-1)}"
-
-
-def _conclusion(figures: dict[str, Json]) -> str:
-    """Return what the study means for the learners' parameters."""
-    margin = f"margin {MARGINS[1]:g}"
-    all_columns = _columns(figures)
-
-    def total(variants: list[str], direction: int) -> int:
-        return sum(
-            _direction(found["learners"][algorithm][variant][measure]) == direction
-            for found in figures.values()
-            for algorithm, measure in all_columns
-            for variant in variants
-        )
-
-    def differences(variant: str, measure: str) -> list[float]:
-        return [
-            found["learners"][a][variant][measure]["difference"]
-            for found in figures.values()
-            for a, of in all_columns
-            if of == measure
+    yield table(
+        ["", *(f"{NAMES[algorithm]}, {MEASURES[measure]}" for algorithm, measure in columns)],
+        [[v, *(wins(v, *column) for column in columns)] for v in VARIANTS if v != "plain"],
+    )
+    for algorithm, measure in columns:
+        rows = [
+            [v, *(_cell(result["learners"][algorithm][v][measure]) for result in figures.values())]
+            for v in VARIANTS
         ]
+        rows.append(["`svm`", *(f"{result['svm'][measure]:.1f}" for result in figures.values())])
+        yield table(["", *figures], rows)
 
-    cases = len(all_columns) * len(figures)
-    gains = {measure: differences(margin, measure) for measure in MEASURES}
-    kernels = [f"rbf {gamma:g}" for gamma in GAMMAS]
-    kernel = kernels[-1]
-    of_kernel = {
-        corpus: np.mean([found["learners"][a][kernel]["average_precision"]["difference"] for a in ALGORITHMS])
-        for corpus, found in figures.items()
-    }
-    lowest, highest = (of(of_kernel, key=lambda corpus: of_kernel[corpus]) for of in (min, max))
-    ties = [difference for measure in MEASURES for difference in differences("random ties", measure)]
-    deviations = [
-        found["learners"][a]["plain"][measure]["deviation"]
-        for found in figures.values()
-        for a, measure in all_columns
-    ]
-    above = {
-        a: sum(
-            found["learners"][a][margin]["average_precision"]["value"] > found["svm"]["average_precision"]
-            for found in figures.values()
-        )
-        for a in ALGORITHMS
-    }
-    return f"""\
-A margin helps: `{margin}` is better than the plain learner in {total([margin], 1)} and worse in {total([margin], -1)} of {cases} cases (a corpus, a learner and
-a measure), by {np.mean(gains["average_precision"]):.1f} points of AvgP and {np.mean(gains["right_sets"]):.1f} points of right label sets on average. So `margin` is a parameter of the
-three learners; its default is 0, as in the paper. With it, AvgP is above that of `svm` on {above["mlpp"]} of {len(figures)} corpora for MLPP, {above["mmp"]} for MMP and {above["binary_relevance_perceptron"]} for BR.
 
-Kernels help on some corpora and harm on others: they are better in {total(kernels, 1)} and worse in {total(kernels, -1)} of {len(kernels) * cases} cases, and `{kernel}` changes AvgP
-by {of_kernel[lowest]:+.1f} ({lowest}) to {of_kernel[highest]:+.1f} points ({highest}), averaged over the learners. A prediction with a kernel needs the training examples, so these learners have
-none; `h_m3` has kernels. Random ties are better in {total(["random ties"], 1)} and worse in {total(["random ties"], -1)} of {cases} cases; their
-differences ({min(ties):+.1f} to {max(ties):+.1f}) are as large as those between random orders of the same learner (standard deviations up to {max(deviations):.1f}).
-So they are no parameter either. `initial: random` is better in {total(["random weights"], 1)} and worse in {total(["random weights"], -1)}."""
+def _cell(result: Json) -> str:
+    if "deviation" in result:
+        return f"{result['value']:.1f} ± {result['deviation']:.1f}"
+    difference = f"{result['difference']:+.1f}"
+    if _direction(result):
+        difference = f"**{difference}**"
+    return f"{result['value']:.1f}, {difference} [{result['low']:+.1f}, {result['high']:+.1f}]"
+
+
+def _direction(result: Json) -> int:
+    """Return 1 or -1 if the variant is better or worse with an interval without 0, else 0."""
+    return int(result["low"] > 0) - int(result["high"] < 0)
+
+
+PARTS = {"perceptron_variants": Part({corpus: partial(_measure, corpus) for corpus in CHOSEN}, _tables)}

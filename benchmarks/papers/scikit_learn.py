@@ -1,9 +1,10 @@
-"""scikit-learn's usual pipelines for texts and numbers, which the defaults are compared with."""
+"""scikit-learn's usual pipelines for texts and numbers, with which the defaults are compared."""
 
 from __future__ import annotations
 
 import time
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,25 +17,37 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, Normalizer
 from sklearn.svm import LinearSVC
 
-from benchmarks.papers.recipes import Predictions, Task
+from benchmarks.recipes import Task
+from models.arrays import Bools, Floats
 from models.features import NumericFeatures, NumericFeaturesParameters
 from models.labels.indicator_matrix import indicator_matrix
 from models.pipeline import read_documents
 
-WORDS = {"LinearSVC": "words", "LogisticRegression": "words"}
-N_GRAMS = {"LinearSVC, pairs": "pairs", "LinearSVC, characters": "characters"}
+TERMS: dict[str, dict[str, Any]] = {
+    "LinearSVC": {},
+    "LogisticRegression": {},
+    "LinearSVC, pairs": {"ngram_range": (1, 2)},
+    "LinearSVC, characters": {"analyzer": "char_wb", "ngram_range": (3, 5), "min_df": 2},
+}
 """Pipelines by name, and their terms of texts."""
 
-_TERMS: dict[str, dict[str, Any]] = {
-    "words": {},
-    "pairs": {"ngram_range": (1, 2)},
-    "characters": {"analyzer": "char_wb", "ngram_range": (3, 5), "min_df": 2},
-}
+WORDS = ("LinearSVC", "LogisticRegression")
+"""The pipelines without n-grams, which suit numbers, too."""
 
 
-def names(task: Task) -> list[str]:
-    """Return the names of the pipelines that suit the documents of a task."""
-    return [*WORDS, *N_GRAMS] if task.is_text else [*WORDS]
+@dataclass(frozen=True)
+class Predictions:
+    """What is predicted for the n documents of the test part.
+
+    Attributes:
+        predicted: (n, k) whether each label is predicted.
+        scores: (n, k) the scores, which rank the labels.
+        seconds: CPU time of the training with everything that the decision needs.
+    """
+
+    predicted: Bools
+    scores: Floats
+    seconds: float
 
 
 def predict(task: Task, name: str) -> Predictions:
@@ -49,7 +62,7 @@ def predict(task: Task, name: str) -> Predictions:
     documents: Any = task.training.documents
     test: Any = task.test.documents
     if task.is_text:
-        transformer: Any = TfidfVectorizer(sublinear_tf=True, **_TERMS[{**WORDS, **N_GRAMS}[name]])
+        transformer: Any = TfidfVectorizer(sublinear_tf=True, **TERMS[name])
     else:
         numbers = NumericFeatures(NumericFeaturesParameters(kind="numeric"))
         transformer = MaxAbsScaler() if task.units else Normalizer()

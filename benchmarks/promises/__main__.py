@@ -23,8 +23,9 @@ import time
 from collections.abc import Sequence
 
 from benchmarks import tables
+from benchmarks.corpora import MissingCorpusError
 from benchmarks.promises import measurements
-from benchmarks.promises.corpora import CORPORA, FULL, QUICK, MissingCorpusError
+from benchmarks.promises.corpora import CORPORA, FULL, QUICK
 from benchmarks.promises.library import LEARNERS
 from benchmarks.promises.results import KEY, NAME, PAGE, rendered, rendered_of
 from benchmarks.tables import Result
@@ -78,7 +79,7 @@ def measure(
         started = time.perf_counter()
         try:
             results = measurements.measure(corpus, sizes, range(seeds), promises, learner, split)
-        except (MissingCorpusError, FileNotFoundError) as error:
+        except MissingCorpusError as error:
             print(f"{corpus} is skipped: {error}", flush=True)
             continue
         print(f"{corpus}: {time.perf_counter() - started:.0f} s", flush=True)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
-import json
 import random
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
@@ -19,10 +17,7 @@ from scipy.sparse import csr_array
 from sklearn.datasets import load_digits
 
 from app.demo.generate import HERE, MessageGenerator, Sentences
-from benchmarks import multilabel_corpora
-from benchmarks.calibration_scores import MEASUREMENTS
-from benchmarks.multilabel_corpora import FOLDER
-from benchmarks.promises.about import NO_CONSTANT
+from benchmarks.corpora import EXAMPLES, MEASUREMENTS, MissingCorpusError, records
 from models.arrays import Bools, Ints
 from models.data.examples import Examples, FeatureRows
 from models.labels.indicator_matrix import collect_labels, indicator_matrix
@@ -51,10 +46,6 @@ N_MESSAGES = 4_000
 
 Keep: TypeAlias = Callable[[tuple[str, ...]], bool]
 """Whether examples with a label set are kept."""
-
-
-class MissingCorpusError(Exception):
-    """The files of a corpus are not on this machine; the message says how to get them."""
 
 
 def _files_of_texts(name: str) -> Path:
@@ -111,14 +102,9 @@ def _opinions() -> Examples:
 
 def _mails() -> Examples:
     """Read the newsgroups as messages with their header."""
-    documents: list[Email] = []
-    labels: list[tuple[str, ...]] = []
-    with gzip.open(FOLDER / "20newsgroups.jsonl.gz", "rt", encoding="utf-8") as lines:
-        for line in lines:
-            row = json.loads(line)
-            documents.append(Email(raw=row["text"].encode()))
-            labels.append(tuple(row["labels"]))
-    return Examples("email", documents, labels)
+    rows = list(records("20newsgroups"))
+    documents = [Email(raw=row["text"].encode()) for row in rows]
+    return Examples("email", documents, [tuple(row["labels"]) for row in rows])
 
 
 def _demo() -> Examples:
@@ -145,7 +131,7 @@ def _digits() -> Examples:
 
 
 CORPORA: dict[str, Callable[[], Examples]] = {
-    **multilabel_corpora.CORPORA,
+    **EXAMPLES,
     "speakers": _speakers,
     "tweets": _tweets,
     "opinions": _opinions,
@@ -157,6 +143,33 @@ CORPORA: dict[str, Callable[[], Examples]] = {
 
 UNITS = {*MEASUREMENTS, "digits"}
 """Corpora whose features have different units. The numbers of the others are words."""
+
+ABOUT = {
+    "reuters": "news",
+    "20newsgroups": "newsgroups without headers",
+    "lists": "e-mail of mailing lists",
+    "rcv1": "news, as names of features",
+    "ohsumed": "medical abstracts, as words",
+    "tmc2007-500": "reports of flights, as words",
+    "medical": "clinical notes, as words",
+    "yeast": "genes, as measurements",
+    "bibtex": "references, as words",
+    "scene": "pictures, as measurements",
+    "emotions": "music, as measurements",
+    "genbase": "proteins, as motifs",
+    "imclef07a": "X-ray images, as measurements",
+    "cellcycle": "genes, as measurements",
+    "speakers": "lines of dialogues, and who speaks",
+    "tweets": "short texts, their author and program",
+    "opinions": "Slovenian comments, their topic and opinion",
+    "demo": "generated e-mail in three languages",
+    "mails": "newsgroups as e-mail with headers",
+    "digits": "images of digits, as pixels",
+}
+"""The content of each corpus."""
+
+NO_CONSTANT = ("speakers", "tweets", "opinions", "demo", "mails", "digits")
+"""The corpora on which no constant of Covey was chosen. ``mails`` has the documents of ``20newsgroups``."""
 
 FULL = (
     *("reuters", "20newsgroups", "lists", "rcv1", "ohsumed", "tmc2007-500", "medical", "yeast"),

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.stats import binom
 
 from benchmarks.promises.library import Trained
+from benchmarks.recipes import quality
 from benchmarks.tables import Result
 from models.arrays import Bools
 from models.measures.calibration import expected_calibration_error, probable
@@ -145,7 +146,7 @@ def single(trained: Trained) -> Result:
     return {
         "right": [float(np.mean(right))],
         "spread": [max(right) - min(right)],
-        "f1": [float(np.mean([micro_f1(relevant, each) for each in sets]))],
+        "f1": [float(np.mean([quality(each, relevant)[0] for each in sets]))],
         "best": [_share_right(relevant, best)],
         "empty": [float(np.mean([1.0 - each.any(axis=1).mean() for each in sets]))],
     }
@@ -153,9 +154,3 @@ def single(trained: Trained) -> Result:
 
 def _share_right(relevant: Bools, predicted: Bools) -> float:
     return float((relevant == predicted).all(axis=1).mean())
-
-
-def micro_f1(relevant: Bools, predicted: Bools) -> float:
-    """Return the micro-averaged F1; 0 if nothing is relevant or predicted."""
-    total = int(relevant.sum()) + int(predicted.sum())
-    return 2 * int((relevant & predicted).sum()) / total if total else 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,7 +15,9 @@ from sklearn.base import clone
 from app.registry.schemas import IfBetter
 from app.routing.policies import effective_thresholds
 from app.routing.schemas import RouterPut
-from benchmarks.papers.recipes import N_BINS, ROUNDS, Json
+from benchmarks.corpora import Json
+from benchmarks.promises.corpora import Parts
+from benchmarks.recipes import N_BINS, ROUNDS
 from models import catalog
 from models.arrays import Bools, Floats, Ints, Labels
 from models.base import Context, Monitor, State
@@ -188,6 +191,34 @@ class Trained:
 
 
 @dataclass(frozen=True)
+class Cell:
+    """A corpus with a number of training examples and a seed.
+
+    Attributes:
+        parts: the corpus, divided.
+        size: number of training examples.
+        seed: the seed.
+        learner: name of the learner.
+        measurements: whether documents are measurements rather than words.
+    """
+
+    parts: Parts
+    size: int
+    seed: int
+    learner: str
+    measurements: bool
+
+    @cached_property
+    def trained(self) -> Trained:
+        """The pipeline with the default decision."""
+        return self.train(self.parts.training(0, self.size))
+
+    def train(self, training: Examples) -> Trained:
+        """Train on other examples."""
+        return Trained.of(training, self.parts.test, self.learner, seed=self.seed)
+
+
+@dataclass(frozen=True)
 class Version:
     """What a version predicts for test documents, for all labels of several versions.
 
@@ -218,36 +249,18 @@ def is_promoted(new: Version, live: Version, relevant: Bools, *, attempt: int) -
     return is_better(rule.metric, result.first, result.second) and result.p_value <= level
 
 
-class Incremental:
-    """Learners with partial fits, trained on the same examples.
+def incremental(learner: str, training: Examples, *, seed: int) -> Pipeline:
+    """Train a learner with partial fits."""
+    parameters = catalog.LEARNER_PARAMETERS.validate_python({"algorithm": learner})
+    pipeline = Pipeline(learner=catalog.create_learner(parameters, seed=seed), seed=seed)
+    _fit(pipeline, training)
+    return pipeline
 
-    Args:
-        training: the examples.
-        test: the test documents.
-        seed: seed of the trainings.
-    """
 
-    def __init__(self, training: Examples, test: Examples, *, seed: int) -> None:
-        self._training = training
-        self._test = test
-        self._seed = seed
-
-    def fit(self, learner: str) -> Pipeline:
-        """Train a learner."""
-        parameters = catalog.LEARNER_PARAMETERS.validate_python({"algorithm": learner})
-        created = catalog.create_learner(parameters, seed=self._seed)
-        pipeline = Pipeline(learner=created, seed=self._seed)
-        _fit(pipeline, self._training)
-        return pipeline
-
-    def sets_of(self, pipeline: Pipeline) -> tuple[Bools, Bools]:
-        """Return the true label sets of the test documents and those that a pipeline predicts, (n, k) each.
-
-        Args:
-            pipeline: a result of ``fit``, or of partial fits of it.
-        """
-        relevant: Bools = indicator_matrix(self._test.labels, pipeline.labels_).toarray() != 0
-        return relevant, pipeline.scored(self._test).predicted(pipeline.rule_)
+def label_sets(pipeline: Pipeline, test: Examples) -> tuple[Bools, Bools]:
+    """Return the label sets that a pipeline predicts and the true ones, (n, k) each."""
+    relevant: Bools = indicator_matrix(test.labels, pipeline.labels_).toarray() != 0
+    return pipeline.scored(test).predicted(pipeline.rule_), relevant
 
 
 def partial_fit(pipeline: Pipeline, further: Examples) -> Pipeline:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.promises import decided, library, updated
-from benchmarks.promises.cell import Cell
 from benchmarks.promises.corpora import CORPORA, UNITS, divide
+from benchmarks.promises.library import Cell
 from benchmarks.promises.results import add
 from benchmarks.tables import Result
 from models.labels.indicator_matrix import collect_labels

@@ -7,7 +7,7 @@ from statistics import mean
 from typing import Any
 
 from benchmarks import tables
-from benchmarks.promises.about import ABOUT, NO_CONSTANT
+from benchmarks.promises.corpora import ABOUT, NO_CONSTANT
 from benchmarks.tables import Result, figure
 
 NAME = "promises"

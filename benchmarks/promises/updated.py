@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks.promises import library
-from benchmarks.promises.cell import Cell
-from benchmarks.promises.decided import CERTAIN, micro_f1
-from benchmarks.promises.library import Trained
+from benchmarks.promises.decided import CERTAIN
+from benchmarks.promises.library import Cell, Trained
+from benchmarks.recipes import quality
 from benchmarks.tables import Result
-from models.arrays import Bools
 from models.data.examples import Examples
 from models.measures.calibration import expected_calibration_error
+from models.pipeline import Pipeline
 
 N_TEST = 1_000
 """Number of test documents; these measurements train more often than the others."""
@@ -34,23 +34,22 @@ def partial_fit(cell: Cell) -> Result | None:
     second = second.where(np.array([labels.issuperset(each) for each in second.labels]))
     test = test.where(np.array([labels.issuperset(each) for each in test.labels]))
     both = Examples.concatenate([first, second])
-    old, new = (library.Incremental(training, test, seed=cell.seed) for training in (first, both))
+
+    def measured(pipeline: Pipeline) -> Result:
+        f1, wrong = quality(*library.label_sets(pipeline, test))
+        return {"f1": [f1], "wrong": [wrong]}
+
     found: Result = {}
     for learner in library.INCREMENTAL:
         if cell.measurements and learner == "naive_bayes":  # it counts words
             continue
-        before = old.fit(learner)
+        before = library.incremental(learner, first, seed=cell.seed)
         found[learner] = {
-            "before": _quality(*old.sets_of(before)),
-            "after": _quality(*old.sets_of(library.partial_fit(before, second))),
-            "again": _quality(*new.sets_of(new.fit(learner))),
+            "before": measured(before),
+            "after": measured(library.partial_fit(before, second)),
+            "again": measured(library.incremental(learner, both, seed=cell.seed)),
         }
     return found
-
-
-def _quality(relevant: Bools, predicted: Bools) -> Result:
-    wrong = float((relevant != predicted).any(axis=1).mean())
-    return {"f1": [micro_f1(relevant, predicted)], "wrong": [wrong]}
 
 
 def if_better(cell: Cell) -> Result:
@@ -72,7 +71,7 @@ def if_better(cell: Cell) -> Result:
         pair = version.first(N_COMPARED), live.first(N_COMPARED)
         if library.is_promoted(*pair, compared, attempt=attempt):
             f1 = [
-                micro_f1(relevant[N_COMPARED:], each.predicted[N_COMPARED:].toarray() != 0)
+                quality(each.predicted[N_COMPARED:].toarray() != 0, relevant[N_COMPARED:])[0]
                 for each in (version, live)
             ]
             promoted, no_better, live = promoted + 1, no_better + (f1[0] <= f1[1]), version

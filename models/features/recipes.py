@@ -1,6 +1,6 @@
 """Recipes: the features that suit a learner. A training without features uses the recipe of its learner.
 
-``python -m benchmarks.default_features`` measures them.
+``python -m benchmarks.compare default_features`` measures them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Readers accept a mutated file or reject it with a reason and a line, in memory proportional to its size.
 
-``benchmarks/fuzz.py`` runs the same checks for any length of time with other seeds.
+``python -m benchmarks.attack --fuzz`` runs the same checks for any length of time with other seeds.
 """
 
 from __future__ import annotations

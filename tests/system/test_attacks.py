@@ -1,4 +1,4 @@
-"""The short attacks of ``benchmarks/attack.py`` find no regression."""
+"""The short attacks of ``python -m benchmarks.attack`` find no regression."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from stack import Stack
 
-from benchmarks.attacks import all_attacks
-from benchmarks.attacks.harness import Attack, Targets, attempt
+from benchmarks.attack import all_attacks
+from benchmarks.attack.harness import Attack, Targets, attempt
 
 pytestmark = [pytest.mark.faults, pytest.mark.system]
 

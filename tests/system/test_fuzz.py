@@ -1,6 +1,6 @@
 """Fuzzes the API with valid and invalid requests: every response is documented and matches its schema.
 
-``benchmarks/fuzz.py`` does this for an hour, with other seeds.
+``python -m benchmarks.attack --fuzz`` does this for an hour, with other seeds.
 """
 
 from __future__ import annotations

@@ -1,0 +1,16 @@
+"""Benchmarks. Each is a command, ``python -m benchmarks.NAME``, and describes itself with ``--help``.
+
+- ``learners``, ``compare``, ``papers``, ``promises``: costs of learners, variants of pipelines, the papers'
+  tables, and what decisions and probabilities promise.
+- ``serving``, ``load``, ``scale``, ``batch_predictions``, ``decisions_growth``, ``readers``: speed and
+  memory.
+- ``chaos``, ``attack``: faults, hostile input and races, and random requests and files.
+- ``console_picture``: takes the picture of the console in the README.
+
+Those that start real processes use the support of the tests.
+"""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))

@@ -1,0 +1,1 @@
+"""Compare variants of a pipeline on corpora; see ``__main__``."""

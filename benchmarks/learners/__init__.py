@@ -1,0 +1,1 @@
+"""Measure the costs of learners and features; see ``__main__``."""

@@ -1,0 +1,1 @@
+"""Measure serving; see ``__main__``. The parts are the servers, the load, and the goals."""

@@ -1,1 +1,0 @@
-"""Parts of ``benchmarks/serving.py``: the servers that it compares, the load, and the table of goals."""
