@@ -8,7 +8,7 @@ from typing import Final
 
 from models.data.limits import IngestLimits
 from models.data.options import EmailColumns, TableOptions
-from models.data.record import Declarations, RecordError, check_name, json_pointer, quoted
+from models.data.record import Declarations, RecordError, check_name, join_first, json_pointer, quoted
 from models.data.roles.roles import (
     DOCUMENT_KINDS,
     EXAMPLE_FIELDS,
@@ -133,14 +133,16 @@ class ObjectFields:
         """
         for option, name in self._missing if self._first_fields is not None else ():
             if option != "labels" or not self._has_other_labels:
+                fields = join_first(self._first_fields or (), _MAX_LISTED)
                 raise BadDataError(
                     f"the option {option} names the field {quoted(name)}, which no example has; "
-                    f"the fields of the first example are {_join_names(self._first_fields or ())}; write a "
-                    "field inside another as /outer/inner"
+                    f"the fields of the first example are {fields}; "
+                    "write a field inside another as /outer/inner"
                 )
+        unused = join_first(list(self._unused), _MAX_LISTED)
         return Declarations(
             labels=[] if self._has_other_labels else [field.name for field in self._flags],
-            warnings=[f"unused fields: {_join_names(list(self._unused))}"] if self._unused else [],
+            warnings=[f"unused fields: {unused}"] if unused else [],
         )
 
     def select(self, names: Sequence[str], *, has_labels: bool) -> frozenset[str]:
@@ -255,7 +257,3 @@ def _check_names(fields: Sequence[Field], option: str, limits: IngestLimits) -> 
         if field.name in names:
             raise BadDataError(f"the option {option} has two fields of the name {quoted(field.name)}")
         names.add(field.name)
-
-
-def _join_names(names: Sequence[str]) -> str:
-    return ", ".join(map(quoted, names[:_MAX_LISTED])) + (", ..." if len(names) > _MAX_LISTED else "")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from models.data.limits import IngestLimits
 from models.data.options import EmailColumns, TableOptions
-from models.data.record import Declarations, RecordError, check_name, quoted
+from models.data.record import Declarations, RecordError, check_name, join_first, quoted
 from models.data.roles.roles import DOCUMENT_KINDS, ROLES, Assignment, DocumentKind, Field
 from models.data.roles.row_numbers import is_row_number
 from models.data.values.labels import LabelNumbers
@@ -152,10 +152,10 @@ def _warnings(unused: Sequence[str], row_numbers: Sequence[str], joined: Mapping
     """
     warnings = []
     if others := [name for name in unused if name and name not in row_numbers]:
-        warnings.append(f"unused columns: {_join_names(others)}")
+        warnings.append(f"unused columns: {join_first(others, _MAX_LISTED)}")
     if row_numbers:
         warnings.append(
-            f"columns of row numbers: {_join_names(row_numbers)}; they are not read as features; "
+            f"columns of row numbers: {join_first(row_numbers, _MAX_LISTED)}; they are not read as features; "
             "if you need them, list all features in the option features"
         )
     if joined:
@@ -218,9 +218,15 @@ def _default_features(table: Table, taken: Collection[str]) -> tuple[list[str], 
     row_numbers = [name for name in others if name in table.row_numbers or is_row_number(name)]
     features = [name for name in others if _can_be_feature(table, name) and name not in row_numbers]
     if not features:
+        types = table.types
+        columns = join_first(
+            table.names,
+            _MAX_LISTED,
+            form=quoted if types is None else lambda name: f"{quoted(name)} ({types[name]})",
+        )
         raise BadDataError(
             "no column is left for the document; set the option text, features or email; "
-            f"the columns are {_join_names(table.names, table.types)}"
+            f"the columns are {columns}"
         )
     return features, row_numbers
 
@@ -250,7 +256,7 @@ class _Finder:
         if name not in self.counts:
             raise BadDataError(
                 f"the option {option} names the column {quoted(name)}, which does not exist; "
-                f"the columns are {_join_names(self._names)}"
+                f"the columns are {join_first(self._names, _MAX_LISTED)}"
             )
         return name
 
@@ -266,7 +272,7 @@ class _Finder:
         if found is None:
             raise BadDataError(
                 "there is no column 'labels'; set the option labels to the column that contains the labels, "
-                f"or to the list of label columns; the columns are {_join_names(self._names)}"
+                f"or to the list of label columns; the columns are {join_first(self._names, _MAX_LISTED)}"
             )
         return found
 
@@ -284,8 +290,3 @@ class _Finder:
                     "ignore. To join columns of a text, set the option text"
                 )
         return repeated
-
-
-def _join_names(names: Sequence[str], types: Mapping[str, str] | None = None) -> str:
-    listed = [quoted(name) + (f" ({types[name]})" if types else "") for name in names[:_MAX_LISTED]]
-    return ", ".join(listed) + (", ..." if len(names) > _MAX_LISTED else "")
