@@ -125,6 +125,14 @@ class TableOptions(FormatOptionsBase):
         return [self.text] if isinstance(self.text, str) else self.text or []
 
     @property
+    def email_parts(self) -> dict[str, str]:
+        """The columns of the parts of an e-mail, by attribute of ``Email``."""
+        columns = self.email or EmailColumns()
+        return {
+            part: name for part in EmailColumns.model_fields if (name := getattr(columns, part)) is not None
+        }
+
+    @property
     def flags_option(self) -> str:
         """The name of the option that lists the label columns."""
         return "labels" if isinstance(self.labels, list) else "label_columns"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from models.data.digests import Document
 from models.data.examples import Kind, SelectedBy, Split
@@ -199,6 +199,28 @@ def quoted(value: object) -> str:
     """
     text = repr(value) if isinstance(value, (str, int, float, bool)) or value is None else json_type(value)
     return text if len(text) <= _MAX_QUOTED_CHARS else text[:_MAX_QUOTED_CHARS] + "..."
+
+
+def join_first(
+    names: Sequence[Any],
+    limit: int = 5,
+    *,
+    separator: str = ", ",
+    form: Callable[[Any], str] = quoted,
+) -> str:
+    """Join the first names for an error or a warning, and state how many more there are.
+
+    Args:
+        names: the names.
+        limit: maximum number of names.
+        separator: the text between two names.
+        form: returns the text of a name.
+
+    >>> join_first(["a", "b", "c"], 2), join_first(["a", "b"], 2)
+    ("'a', 'b', and 1 more", "'a', 'b'")
+    """
+    more = f", and {len(names) - limit:,} more" if len(names) > limit else ""
+    return separator.join(map(form, names[:limit])) + more
 
 
 def json_pointer(*parts: str | int) -> str:

@@ -82,12 +82,12 @@ class _Plan(NamedTuple):
 
     Attributes:
         labels: returns the labels of a row.
-        attributes: the attribute, field (key, name and place) and parser of each field with a single role.
+        attributes: the attribute, key, place and parser of each field with a single role.
         document: sets the document of a record.
     """
 
     labels: Callable[[Any], ParsedLabels]
-    attributes: Sequence[tuple[str, Any, str, str, Parser]]
+    attributes: Sequence[tuple[str, Any, str, Parser]]
     document: Callable[[Any, Record], None]
 
 
@@ -169,12 +169,14 @@ class RecordMapper:
         Raises:
             RecordError: a field is invalid; names it.
         """
-        plan = self._table_plan or self._object_plan(row, has_labels=labels is not None)
-        parsed = plan.labels(row) if labels is None else labels
-        record = Record(line, parsed.labels, unknown=parsed.unknown)
-        for attribute, key, _, place, parse in plan.attributes:
+        read_labels, attributes, read_document = self._table_plan or self._object_plan(
+            row, has_labels=labels is not None
+        )
+        applicable, unknown = read_labels(row) if labels is None else labels
+        record = Record(line, applicable, unknown=unknown)
+        for attribute, key, place, parse in attributes:
             setattr(record, attribute, parse(row[key], place))
-        plan.document(row, record)
+        read_document(row, record)
         return record
 
     def _object_plan(self, row: Row, *, has_labels: bool) -> _Plan:
@@ -198,7 +200,10 @@ class RecordMapper:
             labels = self._with_unknown(labels, fields.unknown_labels)
         return _Plan(
             labels,
-            [(role.name, *field, role.parser(self._rules)) for role, field in fields.attributes],
+            [
+                (role.name, field.key, field.place, role.parser(self._rules))
+                for role, field in fields.attributes
+            ],
             self._document(fields),
         )
 
@@ -242,22 +247,26 @@ class RecordMapper:
         return read_all
 
     def _parse_labels(self, value: Any, place: str) -> ParsedLabels:
-        if type(value) is list and self._are_known(value):
+        is_list = type(value) is list
+        if is_list and self._are_known(value):
             return ParsedLabels(value, [])
-        separator, limits = self._separator, self._rules.limits
-        parsed = parse_labels(value, place, separator, limits)
-        is_doubtful = self._can_be_one_label and type(value) is str and separator in value
-        if is_doubtful and parsed != parse_labels(value, place, _NO_SEPARATOR, limits):
+        parsed = parse_labels(value, place, self._separator, self._rules.limits)
+        if self._can_be_one_label and type(value) is str and self._separator in value:
+            self._check_separator(value, parsed, place)
+        if self._label_numbers is not None:
+            return self._label_numbers.name_all(parsed, place)
+        if is_list and parsed.labels is value and len(self._known_labels) < _MAX_KNOWN_LABELS:
+            self._known_labels.update(parsed.labels)
+        return parsed
+
+    def _check_separator(self, value: str, parsed: ParsedLabels, place: str) -> None:
+        """Reject a text that can be one label or several ones."""
+        if parsed != parse_labels(value, place, _NO_SEPARATOR, self._rules.limits):
             raise RecordError(
-                f"the labels are one string with the separator {quoted(separator)}; "
+                f"the labels are one string with the separator {quoted(self._separator)}; "
                 "write a list of labels, or set the option label_separator",
                 place,
             )
-        if self._label_numbers is not None:
-            return self._label_numbers.name_all(parsed, place)
-        if parsed.labels is value and len(self._known_labels) < _MAX_KNOWN_LABELS:
-            self._known_labels.update(parsed.labels)
-        return parsed
 
     def _are_known(self, members: list[Any]) -> bool:
         """Return whether all members are labels that have been checked. Most are."""
@@ -387,7 +396,8 @@ def _text(fields: Sequence[Field], *, joins: bool) -> Callable[[Any, Record], No
     key, _, place = fields[0]
 
     def read_one(row: Any, record: Record) -> None:
-        record.text = parse_text(row[key], place)
+        value = row[key]
+        record.text = value if type(value) is str else parse_text(value, place)
 
     def read_all(row: Any, record: Record) -> None:
         record.text = join_texts([parse_text(row[key], place) for key, _, place in fields])

@@ -172,7 +172,8 @@ def _read_data(reader: str, content: bytes, rng: random.Random, folder: Path) ->
     examples = Examples.concatenate(list(StoredExamples(target).batches()))
     if not report.n_examples == examples.n_examples >= 1:
         raise ReaderFault(f"{report.n_examples} examples reported, {examples.n_examples} stored")
-    if progress[-1] > len(content) and reader not in {"parquet", "mbox"} and b"PK" not in content[:4]:
+    is_read_twice = reader in {"parquet", "mbox"} or content.startswith((b"From ", b"PK"))
+    if progress[-1] > len(content) and not is_read_twice:
         raise ReaderFault(f"{progress[-1]:,} bytes read of {len(content):,}")
     return True
 

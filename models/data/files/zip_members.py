@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from models.data.examples import Split
 from models.data.files.zip_archive import ZipArchive
-from models.data.record import quoted
+from models.data.record import join_first
 from models.data.values.scalars import SPLIT_WORDS
 from models.errors import BadDataError
 
@@ -21,7 +21,6 @@ _GENERAL = (".txt", ".dat", ".data", "")
 _DOCUMENTATION = re.compile(
     r"(?:readme|licen[cs]e|copying|changelog|citation|notice)(?:\.txt)?|.*\.(?:md|rst|pdf|html?)"
 )
-_MAX_LISTED = 5
 
 
 @dataclass(frozen=True)
@@ -53,9 +52,8 @@ def choose_members(
     candidates = _candidates(archive.names, suffixes, companions)
     if not candidates:
         ending = f" that ends in {' or '.join(suffixes)}" if suffixes else " with data"
-        raise BadDataError(
-            f"the file is a zip archive without a file{ending}; it contains {_listed(archive.names)}"
-        )
+        contents = join_first(archive.names) or "no files"
+        raise BadDataError(f"the file is a zip archive without a file{ending}; it contains {contents}")
     members = [Member(index, split_of_name(archive.names[index])) for index in candidates]
     with_split = [member for member in members if member.split is not None]
     if len(members) == 1:  # alone, it has no counterpart, and examples for tests must come from it
@@ -65,7 +63,7 @@ def choose_members(
     suffix = PurePosixPath(archive.names[members[0].index]).suffix
     raise BadDataError(
         f"the file is a zip archive with {len(members):,} files of data: "
-        f"{_listed([archive.names[m.index] for m in members])}; keep one, or name them after their split, "
+        f"{join_first([archive.names[m.index] for m in members])}; keep one, or name them after their split, "
         f"such as train{suffix}, validation{suffix} and test{suffix}"
     )
 
@@ -76,7 +74,7 @@ def warn_about_others(archive: ZipArchive, members: Sequence[Member], companions
     others = [
         name for index, name in enumerate(archive.names) if index not in read and _is_data(name, companions)
     ]
-    return [f"files in the zip that were not read: {len(others):,} ({_listed(others)})"] if others else []
+    return [f"files in the zip that were not read: {len(others):,} ({join_first(others)})"] if others else []
 
 
 def split_of_name(name: str) -> Split | None:
@@ -120,8 +118,3 @@ def _is_data(name: str, companions: Sequence[str]) -> bool:
     path = PurePosixPath(name.lower())
     is_hidden = any(part.startswith(".") for part in path.parts)
     return not is_hidden and path.suffix not in companions and _DOCUMENTATION.fullmatch(path.name) is None
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f", and {len(names) - _MAX_LISTED:,} more" if len(names) > _MAX_LISTED else ""
-    return ", ".join(map(quoted, names[:_MAX_LISTED])) + more if names else "no files"

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
 from models.arrays import Bools
 from models.data.examples import Documents, Examples, FeatureRows, Split
-from models.data.record import quoted
+from models.data.record import join_first
 from models.mail.reader import read_email
-
-_MAX_LISTED: Final = 5
 
 
 @dataclass(frozen=True)
@@ -86,7 +83,7 @@ class FilterRun:
         """Yield which labels and ids of the filter no example has."""
         for names, what in ((self._absent_labels, "labels"), (self._absent_ids, "ids")):
             if names:
-                yield f"{what} in the filter that no example has: {_listed(sorted(names))}"
+                yield f"{what} in the filter that no example has: {join_first(sorted(names))}"
 
 
 def _has_content(documents: Documents, i: int) -> bool:
@@ -98,8 +95,3 @@ def _has_content(documents: Documents, i: int) -> bool:
         return bool(document) and not document.isspace()
     mail = read_email(document)
     return any(map(str.strip, (mail.subject, mail.new_text, mail.quoted_text)))
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f", and {len(names) - _MAX_LISTED:,} more" if len(names) > _MAX_LISTED else ""
-    return ", ".join(map(quoted, names[:_MAX_LISTED])) + more

@@ -15,7 +15,7 @@ from models.data.examples import FAIR_SELECTIONS
 from models.data.ingestion.message_labels import MessageLabels, identity
 from models.data.ingestion.stored_records import stored_records
 from models.data.ingestion.string_set import CompactStringSet
-from models.data.record import Declarations, Item, Items, Record, is_name, quoted
+from models.data.record import Declarations, Item, Items, Record, is_name, join_first
 from models.data.store import StoredExamples
 from models.errors import BadDataError
 from models.mail.email import Email
@@ -23,7 +23,6 @@ from models.mail.email import Email
 PAGE_SIZE = 100
 """Number of messages that are looked up in the store at a time."""
 
-_MAX_LISTED = 5
 
 StoredMessages = Callable[[Sequence[str]], Iterator[tuple[str, Email]]]
 """Yields the id and the content of each of these messages that the store has, one after the other."""
@@ -183,8 +182,10 @@ class FeedbackRecords:
         counts = self.counts
         yield from self._other_warnings
         if invalid := sorted(self._labels.invalid):
-            names = ", ".join(map(quoted, invalid[:_MAX_LISTED]))
-            yield f"labels of feedback that are blank or have control characters were omitted: {names}"
+            yield (
+                "labels of feedback that are blank or have control characters were omitted: "
+                f"{join_first(invalid)}"
+            )
         if counts.n_without_message:
             yield (
                 f"decisions with feedback whose message is not available: {counts.n_without_message:,} of "

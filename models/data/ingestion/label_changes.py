@@ -11,14 +11,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Final
 
 from models.data.ingestion.label_names import spelling_key
 from models.data.limits import IngestLimits
-from models.data.record import RecordError, check_name, quoted
+from models.data.record import RecordError, check_name, join_first, quoted
 from models.errors import BadDataError, ParameterError
-
-_MAX_LISTED: Final = 5
 
 
 @dataclass(frozen=True)
@@ -173,28 +170,23 @@ class LabelChanger:
     def warnings(self) -> Iterator[str]:
         """Yield what was changed, and which changes had no effect."""
         merged = [
-            f"{_listed(list(map(self._with_count, labels)), ' and ')} as {quoted(name)}"
+            f"{join_first(labels, separator=' and ', form=self._with_count)} as {quoted(name)}"
             for name, labels in self.merged().items()
         ]
         if merged:
-            yield f"labels merged or renamed, with their numbers of examples: {_listed(merged, '; ')}"
+            changes = join_first(merged, separator="; ", form=str)
+            yield f"labels merged or renamed, with their numbers of examples: {changes}"
         removed = sorted(self._changes.remove & self.counts.keys())
         if removed:
-            names = list(map(self._with_count, removed))
-            yield f"labels removed, with their numbers of examples: {_listed(names, ', ')}"
+            names = join_first(removed, form=self._with_count)
+            yield f"labels removed, with their numbers of examples: {names}"
         renamed = {old for old, new in self._changes.rename.items() if old != new}
         absent = sorted((renamed | self._changes.remove) - self.counts.keys())
         if absent:
-            names = [quoted(label) for label in absent]
             yield (
-                f"labels in rename_labels or remove_labels that do not occur: {_listed(names, ', ')}; "
+                f"labels in rename_labels or remove_labels that do not occur: {join_first(absent)}; "
                 "write them exactly as in the file"
             )
 
     def _with_count(self, label: str) -> str:
         return f"{quoted(label)} ({self.counts[label]:,})"
-
-
-def _listed(names: Sequence[str], separator: str) -> str:
-    more = f"{separator}and {len(names) - _MAX_LISTED:,} more" if len(names) > _MAX_LISTED else ""
-    return separator.join(names[:_MAX_LISTED]) + more

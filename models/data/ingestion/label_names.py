@@ -9,10 +9,8 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from models.data.record import quoted
+from models.data.record import join_first
 from models.unicode import normalize
-
-_MAX_LISTED: Final = 5
 
 _NUMBER: Final = re.compile(r"([+-]?)([0-9]+)(?:\.0*)?")
 _SPACE: Final = re.compile(r"[\s_-]+")
@@ -102,13 +100,13 @@ def label_name_warnings(labels: Sequence[str], parents: Mapping[str, str]) -> It
     if groups:
         yield (
             "labels that differ only in spelling, such as case or spaces: "
-            f"{_listed([' and '.join(map(repr, group)) for group in groups], '; ')}; "
+            f"{join_first(groups, separator='; ', form=lambda group: ' and '.join(map(repr, group)))}; "
             "to merge them, set merge_labels to similar"
         )
     missing = [label for label in labels if label.strip().casefold() in _MISSING]
     if missing:
         yield (
-            f"labels that look like missing values: {_listed([quoted(label) for label in missing])}; "
+            f"labels that look like missing values: {join_first(missing)}; "
             "to remove them, list them in remove_labels"
         )
     yield from _separator_warnings([label for label in labels if label not in parents], set(labels))
@@ -117,7 +115,7 @@ def label_name_warnings(labels: Sequence[str], parents: Mapping[str, str]) -> It
     if openings and closings:
         yield (
             "labels with only one of a pair of brackets or quotes: "
-            f"{_listed([quoted(label) for label in sorted({*openings, *closings})])}; "
+            f"{join_first(sorted({*openings, *closings}))}; "
             "if the separator is a part of a label, write the label in quotes"
         )
 
@@ -136,7 +134,7 @@ def _separator_warnings(names: Sequence[str], labels: Collection[str]) -> Iterat
         if suspects:
             yield (
                 f"labels that contain {separator!r} between names of other labels: "
-                f"{_listed([quoted(name) for name in suspects])}; "
+                f"{join_first(suspects)}; "
                 f"if {separator!r} separates labels, set label_separator to {separator!r}"
             )
 
@@ -160,9 +158,3 @@ def _has_half_a_pair(label: str, side: int) -> bool:
         if label.count(pair[side]) > label.count(pair[1 - side]):
             return True
     return label.count('"') == 1 and label[-side] == '"'
-
-
-def _listed(names: Sequence[str], separator: str = ", ") -> str:
-    """Join the first few names, and state how many more there are."""
-    more = f", and {len(names) - _MAX_LISTED:,} more" if len(names) > _MAX_LISTED else ""
-    return separator.join(names[:_MAX_LISTED]) + more

@@ -13,7 +13,7 @@ from models.data.duplicates import Duplicates
 from models.data.examples import Kind
 from models.data.ingestion.duplicates import DuplicateFinder
 from models.data.ingestion.label_names import label_name_warnings
-from models.data.record import Record, quoted
+from models.data.record import Record, join_first, quoted
 from models.errors import BadRecord
 from models.labels import LabelTree
 
@@ -235,7 +235,7 @@ class ReportBuilder:
         if unseen:
             yield (
                 "labels without an example in the training split, which no model can learn: "
-                f"{_join_names(unseen)}"
+                f"{join_first(sorted(unseen))}"
             )
 
     def _fold_warnings(self) -> Iterable[str]:
@@ -247,8 +247,8 @@ class ReportBuilder:
             return
         yield (
             f"examples with unknown labels: {self._n_with_unknown:,} of {self.n_examples:,} "
-            f"({_join_names(self._unknown_counts)}); only learners that train one label at a time can use "
-            "the data set"
+            f"({join_first(sorted(self._unknown_counts))}); only learners that train one label at a time "
+            "can use the data set"
         )
         without_negative = [
             name
@@ -258,7 +258,7 @@ class ReportBuilder:
         if without_negative:
             yield (
                 "labels without a negative example, because they are unknown for every other example: "
-                f"{_join_names(without_negative)}"
+                f"{join_first(sorted(without_negative))}"
             )
 
     def _weight_warnings(self) -> Iterable[str]:
@@ -273,7 +273,7 @@ class ReportBuilder:
         if self.tree.labels:
             outside = self.label_counts.keys() - set(self.tree.labels) - self._declared
             if outside:
-                yield f"labels that are not in the label tree: {_join_names(outside)}"
+                yield f"labels that are not in the label tree: {join_first(sorted(outside))}"
 
 
 def _is_wrongly_decoded(text: str) -> bool:
@@ -349,14 +349,14 @@ def _label_count_warnings(counts: dict[str, int], n_examples: int) -> Iterable[s
     few = [name for name, count in counts.items() if 0 < count < FEW_EXAMPLES]
     everywhere = [name for name, count in counts.items() if count == n_examples]
     if unused:
-        yield f"labels without an example: {_join_names(unused)}"
+        yield f"labels without an example: {join_first(sorted(unused))}"
     if few:
         yield (
             f"labels with fewer than {FEW_EXAMPLES} examples, too few for training and evaluation: "
-            f"{_join_names(few)}"
+            f"{join_first(sorted(few))}"
         )
     if everywhere:
-        yield f"labels that every example has, which carry no information: {_join_names(everywhere)}"
+        yield f"labels that every example has, which carry no information: {join_first(sorted(everywhere))}"
     used = {name: count for name, count in counts.items() if count}
     if len(used) < 2:
         return
@@ -368,13 +368,6 @@ def _label_count_warnings(counts: dict[str, int], n_examples: int) -> Iterable[s
             f"the labels are imbalanced: {quoted(most)} has {used[most]:,} examples, "
             f"{quoted(least)} has {used[least]:,}; use macro-averaged measures"
         )
-
-
-def _join_names(names: Iterable[str]) -> str:
-    """Join the first few names, and state how many more there are."""
-    ordered = sorted(names)
-    more = f", and {len(ordered) - _MAX_LISTED:,} more" if len(ordered) > _MAX_LISTED else ""
-    return ", ".join(map(quoted, ordered[:_MAX_LISTED])) + more
 
 
 def _join_lines(lines: Sequence[int]) -> str:

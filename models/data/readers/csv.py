@@ -14,7 +14,7 @@ from models.data.files.input_file import InputFile
 from models.data.files.lines import BOM, as_utf8, guess_utf16
 from models.data.limits import IngestLimits
 from models.data.options import Name, TableOptions
-from models.data.record import Declarations, Items, RecordError
+from models.data.record import Declarations, Items, RecordError, join_first
 from models.data.record_mapper import RecordMapper, Table, ValueSyntax
 from models.errors import BadDataError, BadRecord
 
@@ -173,11 +173,10 @@ class _Header:
         """Return the warning about columns without a name."""
         if not self._unnamed_with_content:
             return []
-        numbers = [str(j + 1) for j in sorted(self._unnamed_with_content)]
-        listed = ", ".join(numbers[:_MAX_LISTED]) + (", ..." if len(numbers) > _MAX_LISTED else "")
+        numbers = [j + 1 for j in sorted(self._unnamed_with_content)]
         warning = (
-            f"columns without a name, which were not read: {listed}; if they are not row numbers, "
-            "name them in the header row"
+            f"columns without a name, which were not read: {join_first(numbers, _MAX_LISTED)}; "
+            "if they are not row numbers, name them in the header row"
         )
         return [warning]
 

@@ -118,11 +118,11 @@ def _table_of(schema: pa.Schema, limits: IngestLimits) -> Table:
         schema.names,
         schema.names,
         documents={
-            "raw_email": [name for name, type_ in types.items() if _is_bytes(type_)],
-            "features": [name for name, type_ in types.items() if pa.types.is_map(type_)],
+            "raw_email": {name for name, type_ in types.items() if _is_bytes(type_)},
+            "features": {name for name, type_ in types.items() if pa.types.is_map(type_)},
         },
         types={name: str(type_) for name, type_ in types.items()},
-        numbers=[name for name, type_ in types.items() if _is_number(type_)],
+        numbers={name for name, type_ in types.items() if _is_number(type_)},
         row_numbers=_find_index_columns(schema),
         label_names=lambda column: _find_class_names(schema, column, limits),
     )

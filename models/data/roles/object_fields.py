@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Final
 
 from models.data.limits import IngestLimits
-from models.data.options import EmailColumns, TableOptions
-from models.data.record import Declarations, RecordError, check_name, json_pointer, quoted
+from models.data.options import TableOptions
+from models.data.record import Declarations, RecordError, check_name, join_first, json_pointer, quoted
 from models.data.roles.roles import (
     DOCUMENT_KINDS,
     EXAMPLE_FIELDS,
@@ -16,6 +16,7 @@ from models.data.roles.roles import (
     Absence,
     Assignment,
     Field,
+    named_document,
 )
 from models.data.values.labels import LabelNumbers
 from models.errors import BadDataError
@@ -66,9 +67,7 @@ class ObjectFields:
         self._unused: dict[str, None] = {}
         self._has_other_labels = False
 
-        kinds = [kind for kind in DOCUMENT_KINDS if getattr(options, kind, None) is not None]
-        if len(kinds) > 1:
-            raise BadDataError(f"the options set {' and '.join(kinds)}; set only one of them")
+        kind = named_document(options)
         self._raw = self._named("raw_email", getattr(options, "raw_email", None))
         self._labels = self._named("labels", options.common_column)
         named_roles = {role: self._named(role.name, getattr(options, role.name, None)) for role in ROLES}
@@ -77,8 +76,8 @@ class ObjectFields:
         self._flags = self._all_named(options.flags_option, options.own_columns or ())
         self._email = {
             part: field
-            for part in EmailColumns.model_fields
-            if (field := self._named(f"email.{part.rstrip('_')}", getattr(options.email, part, None)))
+            for part, name in options.email_parts.items()
+            for field in self._all_named(f"email.{part.rstrip('_')}", [name])
         }
         self._is_strict = not self._missing
         self._roles = [
@@ -97,13 +96,13 @@ class ObjectFields:
             labels=self.label_numbers.names if self.label_numbers else (),
             features=[field.name for field in self._features],
         )
-        self._has_named_document = bool(kinds)
-        if kinds == ["email"] and not self._email:
+        self._has_named_document = kind is not None
+        if kind == "email" and not self._email:
             raise BadDataError("the option email names no field; set at least one of its parts")
         by_default = {*(role.name for role, _, _ in self._roles), "unknown_labels"}
         if self._labels is None and not self._flags:
             by_default |= {*_LABEL_FIELDS}
-        if not kinds:
+        if kind is None:
             by_default |= {*DOCUMENT_KINDS}
         self._read = by_default | self._tops
         single = [self._raw, self._labels, *self._texts, *self._email.values(), *named_roles.values()]
@@ -133,14 +132,16 @@ class ObjectFields:
         """
         for option, name in self._missing if self._first_fields is not None else ():
             if option != "labels" or not self._has_other_labels:
+                fields = join_first(self._first_fields or (), _MAX_LISTED)
                 raise BadDataError(
                     f"the option {option} names the field {quoted(name)}, which no example has; "
-                    f"the fields of the first example are {_join_names(self._first_fields or ())}; write a "
-                    "field inside another as /outer/inner"
+                    f"the fields of the first example are {fields}; "
+                    "write a field inside another as /outer/inner"
                 )
+        unused = join_first(list(self._unused), _MAX_LISTED)
         return Declarations(
             labels=[] if self._has_other_labels else [field.name for field in self._flags],
-            warnings=[f"unused fields: {_join_names(list(self._unused))}"] if self._unused else [],
+            warnings=[f"unused fields: {unused}"] if unused else [],
         )
 
     def select(self, names: Sequence[str], *, has_labels: bool) -> frozenset[str]:
@@ -255,7 +256,3 @@ def _check_names(fields: Sequence[Field], option: str, limits: IngestLimits) -> 
         if field.name in names:
             raise BadDataError(f"the option {option} has two fields of the name {quoted(field.name)}")
         names.add(field.name)
-
-
-def _join_names(names: Sequence[str]) -> str:
-    return ", ".join(map(quoted, names[:_MAX_LISTED])) + (", ..." if len(names) > _MAX_LISTED else "")

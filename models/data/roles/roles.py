@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from models.data.examples import Split
 from models.data.limits import IngestLimits
+from models.data.options import TableOptions
 from models.data.values.scalars import (
     DecimalMark,
     parse_fold,
@@ -17,6 +18,7 @@ from models.data.values.scalars import (
     parse_split,
     parse_weight,
 )
+from models.errors import BadDataError
 
 Parser: TypeAlias = Callable[[Any, str], Any]
 """Returns the value of an attribute from the value of a field, and from the place that an error names."""
@@ -131,3 +133,15 @@ class Assignment:
     features: Sequence[Field] = ()
     documents: Sequence[tuple[DocumentKind, Field]] = ()
     absence: Absence | None = None
+
+
+def named_document(options: TableOptions) -> DocumentKind | None:
+    """Return the kind of document whose fields the user names, if any.
+
+    Raises:
+        BadDataError: the user names the fields of several kinds.
+    """
+    kinds = [kind for kind in DOCUMENT_KINDS if getattr(options, kind, None) is not None]
+    if len(kinds) > 1:
+        raise BadDataError(f"the options set {' and '.join(kinds)}; set only one of them")
+    return kinds[0] if kinds else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from models.data.record import quoted
+from models.data.record import join_first
 
 _FRAME_NAME = re.compile(r"__index_level_\d+__|Unnamed: \d+(?:\.\d+)*")
 _ID_NAME = re.compile(
@@ -69,9 +69,9 @@ class RowNumberFinder:
         found += list(self._counters) if self._n_rows >= _MIN_ROWS_ANY_NAME else []
         if not found:
             return []
-        names = ", ".join(map(quoted, found[:_MAX_LISTED])) + (", ..." if len(found) > _MAX_LISTED else "")
         warning = (
-            f"features that look like row numbers or ids: {names}; they tell nothing about a document: list "
-            "them in the option ignore, or set the option id to the column of the ids"
+            f"features that look like row numbers or ids: {join_first(found, _MAX_LISTED)}; they tell "
+            "nothing about a document: list them in the option ignore, or set the option id to the column of "
+            "the ids"
         )
         return [warning]

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from models.data.limits import IngestLimits
-from models.data.options import EmailColumns, TableOptions
-from models.data.record import Declarations, RecordError, check_name, quoted
-from models.data.roles.roles import DOCUMENT_KINDS, ROLES, Assignment, DocumentKind, Field
+from models.data.options import TableOptions
+from models.data.record import Declarations, RecordError, check_name, join_first, quoted
+from models.data.roles.roles import ROLES, Assignment, DocumentKind, Field, named_document
 from models.data.roles.row_numbers import is_row_number
 from models.data.values.labels import LabelNumbers
 from models.errors import BadDataError
@@ -151,11 +151,12 @@ def _warnings(unused: Sequence[str], row_numbers: Sequence[str], joined: Mapping
         joined: number of columns of each name that occurs more than once in the text or the labels.
     """
     warnings = []
-    if others := [name for name in unused if name and name not in row_numbers]:
-        warnings.append(f"unused columns: {_join_names(others)}")
+    numbers = set(row_numbers)
+    if others := [name for name in unused if name and name not in numbers]:
+        warnings.append(f"unused columns: {join_first(others, _MAX_LISTED)}")
     if row_numbers:
         warnings.append(
-            f"columns of row numbers: {_join_names(row_numbers)}; they are not read as features; "
+            f"columns of row numbers: {join_first(row_numbers, _MAX_LISTED)}; they are not read as features; "
             "if you need them, list all features in the option features"
         )
     if joined:
@@ -182,24 +183,21 @@ def _find_parts(
     options: TableOptions, find: _Finder, document: tuple[DocumentKind, str] | None
 ) -> tuple[list[str], dict[str, str], list[str]]:
     """Return the columns of the text, of the e-mail and of the features that the user names."""
-    kinds = [kind for kind in DOCUMENT_KINDS if getattr(options, kind, None) is not None]
-    if len(kinds) > 1:
-        raise BadDataError(f"the options set {' and '.join(kinds)}; set only one of them")
+    option = named_document(options)
     features = [find.named(name, "features") for name in options.features or ()]
     if document is not None:
         kind, column = document
-        if (kinds and kinds != [kind]) or (kind == "features" and features not in ([], [column])):
+        is_same = option == kind and features in ([], [column])
+        if option is not None and not is_same:
             raise BadDataError(
-                f"the column {quoted(column)} already contains the document; omit the option {kinds[0]}"
+                f"the column {quoted(column)} already contains the document; omit the option {option}"
             )
         return [], {}, []
     email = {
-        part: find.named(name, f"email.{part.rstrip('_')}")
-        for part in EmailColumns.model_fields
-        if (name := getattr(options.email, part, None)) is not None
+        part: find.named(name, f"email.{part.rstrip('_')}") for part, name in options.email_parts.items()
     }
     texts = [find.named(name, "text") for name in options.texts]
-    if not kinds and (default := find.named_or_default(None, "text")) is not None:
+    if option is None and (default := find.named_or_default(None, "text")) is not None:
         texts = [default]
     return texts, email, features
 
@@ -216,11 +214,18 @@ def _default_features(table: Table, taken: Collection[str]) -> tuple[list[str], 
     """
     others = [name for name in table.names if name not in taken]
     row_numbers = [name for name in others if name in table.row_numbers or is_row_number(name)]
-    features = [name for name in others if _can_be_feature(table, name) and name not in row_numbers]
+    numbers = set(row_numbers)
+    features = [name for name in others if name not in numbers and _can_be_feature(table, name)]
     if not features:
+        types = table.types
+        columns = join_first(
+            table.names,
+            _MAX_LISTED,
+            form=quoted if types is None else lambda name: f"{quoted(name)} ({types[name]})",
+        )
         raise BadDataError(
             "no column is left for the document; set the option text, features or email; "
-            f"the columns are {_join_names(table.names, table.types)}"
+            f"the columns are {columns}"
         )
     return features, row_numbers
 
@@ -250,7 +255,7 @@ class _Finder:
         if name not in self.counts:
             raise BadDataError(
                 f"the option {option} names the column {quoted(name)}, which does not exist; "
-                f"the columns are {_join_names(self._names)}"
+                f"the columns are {join_first(self._names, _MAX_LISTED)}"
             )
         return name
 
@@ -266,7 +271,7 @@ class _Finder:
         if found is None:
             raise BadDataError(
                 "there is no column 'labels'; set the option labels to the column that contains the labels, "
-                f"or to the list of label columns; the columns are {_join_names(self._names)}"
+                f"or to the list of label columns; the columns are {join_first(self._names, _MAX_LISTED)}"
             )
         return found
 
@@ -284,8 +289,3 @@ class _Finder:
                     "ignore. To join columns of a text, set the option text"
                 )
         return repeated
-
-
-def _join_names(names: Sequence[str], types: Mapping[str, str] | None = None) -> str:
-    listed = [quoted(name) + (f" ({types[name]})" if types else "") for name in names[:_MAX_LISTED]]
-    return ", ".join(listed) + (", ..." if len(names) > _MAX_LISTED else "")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import base64
 import binascii
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 from models.data.limits import IngestLimits
 from models.data.record import RecordError, check_name, check_number, json_pointer, json_type
+from models.data.values.scalars import parse_numbers
 from models.mail.email import Email
 
 EMAIL_FIELDS: Final = {
@@ -24,7 +24,6 @@ EMAIL_FIELDS: Final = {
 """The attribute of ``Email`` for each field of an e-mail with a text."""
 
 _ATTACHMENT_FIELDS: Final = {"name": "name", "content_type": "content_type"}
-_LARGE: Final = 2**1000  # in the range of a double; integers in JSON can be larger
 
 
 def parse_text(value: object, field: str) -> str:
@@ -86,12 +85,8 @@ def parse_features(value: object, field: str, limits: IngestLimits) -> tuple[dic
 
 def _are_features(features: dict[str, Any], limits: IngestLimits) -> bool:
     """Return whether all features are valid. Faster than checking them one by one, which names the fault."""
-    numbers = features.values()
     return (
-        set(map(type, numbers)) <= {float, int}
-        and max(numbers, default=0) < _LARGE
-        and min(numbers, default=0) > -_LARGE
-        and not any(map(math.isnan, numbers))
+        parse_numbers(features.values()) is not None
         and "".join(features).isprintable()
         and not any(map(str.isspace, features))
         and "" not in features

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
 from models.data.examples import SelectedBy, Split
@@ -205,7 +205,7 @@ def parse_number(value: object, field: str, decimal: DecimalMark | None = None) 
     return float(value) if type(value) is bool else check_number(value, "a feature", field)
 
 
-def parse_numbers(values: Sequence[Any], decimal: DecimalMark | None = None) -> list[float] | None:
+def parse_numbers(values: Collection[Any], decimal: DecimalMark | None = None) -> list[float] | None:
     """Return the values of several features at once, which is faster than one by one.
 
     Args:
@@ -268,6 +268,8 @@ def parse_flag(value: object, field: str) -> bool | None:
     >>> parse_flag(1.0, "billing"), parse_flag(" No ", "billing"), parse_flag("?", "billing")
     (True, False, None)
     """
+    if type(value) is str and value in _FLAGS:
+        return _FLAGS[value]
     if isinstance(value, (int, float)):
         value = str(value)
     word = value.strip().lower() if isinstance(value, str) else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import numpy as np
 import pytest
@@ -16,6 +16,9 @@ from scipy.sparse import csr_array
 from models.data import store
 from models.data.examples import Examples, ExampleSource, FeatureRows
 from models.data.ingestion.ingest import ingest
+from models.data.ingestion.processing import RecordProcessor
+from models.data.limits import IngestLimits
+from models.data.record import Record
 from models.data.store import StoredExamples
 from models.errors import BadDataError
 
@@ -151,3 +154,23 @@ def test_unknown_labels_of_some_batches_are_concatenated() -> None:
     first, second = Examples("text", ["a"], [("x",)]), Examples("text", ["b"], [()], unknown=[("x",)])
     assert Examples.concatenate([first, second]).unknown_sets() == [(), ("x",)]
     assert Examples.concatenate([first, first]).unknown == ()
+
+
+def test_new_features_are_found_without_a_look_at_all_others() -> None:
+    """Otherwise, reading takes time for each pair of an example and a feature of the data set."""
+
+    class Names(dict[str, int]):
+        def keys(self) -> NoReturn:
+            raise AssertionError
+
+        def __iter__(self) -> NoReturn:
+            raise AssertionError
+
+    class Sink:
+        def append(self, record: Record, id_: str, labels: list[str], /) -> None:
+            pass
+
+    names = Names()
+    processor = RecordProcessor(Sink(), names, None, IngestLimits(), 0, None)
+    processor.process(Record(line, ["x"], features={"b": 1.0, f"a{line}": 2.0}) for line in (1, 2))
+    assert [*names.items()] == [("a1", 0), ("b", 1), ("a2", 2)]
