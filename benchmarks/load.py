@@ -6,6 +6,7 @@
 Starts a production setup (one API, two workers, PostgreSQL, Valkey) with the default settings. Prints:
 
 - how much the API's memory grows during uploads of increasing size;
+- how soon a job starts if the workers are idle;
 - the outcome of a queue of jobs that two workers process, on PostgreSQL and on SQLite;
 - the latency of predictions of a hundred clients with and without concurrent trainings, sent by ``wrk``;
 - how long it takes to hand out and claim the next job while 100 and 10,000 jobs of 20 keys wait.
@@ -25,6 +26,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -40,7 +42,7 @@ from app.db import schema
 from app.db.session import Database
 from app.jobs import queue
 from app.jobs.handing_out import hand_out
-from benchmarks.attack.harness import LONG, MIB, TEXT, memory, reset_peak
+from benchmarks.attack.harness import LONG, MIB, QUICK, TEXT, memory, reset_peak
 from benchmarks.serving import wrk
 from benchmarks.serving.bodies import predictions as bodies
 
@@ -67,7 +69,9 @@ WAITING = (100, 10_000)
 KEYS = 20
 HANDED_OUT = 60
 
-PARTS = ("uploads", "clients", "queue", "handing out")
+SINGLE_JOBS = 20
+
+PARTS = ("uploads", "starts", "clients", "queue", "handing out")
 
 
 def upload(stack: Production, n_mib: int, folder: Path) -> bool:
@@ -121,12 +125,24 @@ def upload(stack: Production, n_mib: int, folder: Path) -> bool:
     return whole and grown < FLAT_MIB
 
 
+def starts(stack: Production) -> bool:
+    """Print how soon jobs start, one after the other."""
+    dataset = stack.dataset(departments(40))["id"]
+    seconds = []
+    for _ in range(SINGLE_JOBS):
+        job = stack.finished(stack.train(dataset, model="single", learner=QUICK)["id"])
+        created, started = (datetime.fromisoformat(job[name]) for name in ("created_at", "started_at"))
+        seconds.append((started - created).total_seconds())
+    milliseconds = 1000 * statistics.median(seconds)
+    print(f"a job starts after {milliseconds:.0f} ms (median of {len(seconds)})", flush=True)
+    return True
+
+
 def drain(stack: Production, n_jobs: int, database: str) -> bool:
     """Queue trainings while no worker runs, start the workers, and check the outcome of each job."""
     dataset = stack.dataset(departments(40))["id"]
     stack.stop_workers()
-    learner = {"algorithm": "mp_boost", "rounds": 3}
-    jobs = [stack.train(dataset, model=f"q{n % QUEUES}", learner=learner)["id"] for n in range(n_jobs)]
+    jobs = [stack.train(dataset, model=f"q{n % QUEUES}", learner=QUICK)["id"] for n in range(n_jobs)]
     began_at = len(stack.log.read_bytes())
     began = time.monotonic()
     stack.start_workers()
@@ -260,7 +276,7 @@ def main() -> int:
             if "handing out" in parts:
                 empty = server.create() if url else f"sqlite:///{own / 'queue.db'}"
                 check(f"handing out on {database}", partial(handing_out, database, empty))
-            if not parts & ({"queue"} if database == "SQLite" else {"uploads", "clients", "queue"}):
+            if not parts & ({"queue"} if database == "SQLite" else {"uploads", "starts", "clients", "queue"}):
                 continue
             settings = {"COVEY_DATABASE_URL": url, "COVEY_BROKER_URL": broker}
             stack = Production(own, settings, WORKERS).start()
@@ -268,6 +284,8 @@ def main() -> int:
                 if database == "PostgreSQL" and "uploads" in parts:
                     for n_mib in UPLOADS_MIB:
                         check(f"upload of {n_mib} MiB", partial(upload, stack, n_mib, own))
+                if database == "PostgreSQL" and "starts" in parts:
+                    check("starts", partial(starts, stack))
                 if database == "PostgreSQL" and "clients" in parts:
                     check("clients", partial(predictions, stack))
                 if "queue" in parts:

@@ -2,6 +2,7 @@
 
     python -m benchmarks.readers files [--mib 64] [--kind jsonl]
     python -m benchmarks.readers mail [--kind plain] [--messages 400] [--repeat 5]
+    python -m benchmarks.readers files|mail --against ../covey-before
 
 ``files`` writes files of random sentences (or numeric features) in every format, and prints time and memory
 to read each of them; the reader of JSON Lines is compared with ``pyarrow.json``. Each reader runs in its own
@@ -14,6 +15,9 @@ attachment of 60 kB comes on top); "corpus" are the messages of difficult kinds 
 libraries, of every size. Figures are microseconds for each message: the minimum over the repeats, then the
 median and the 99th percentile over the messages. "learning parts" is the time for
 :meth:`MailDocument.learning_parts`.
+
+``--against`` reads the same with this checkout and with another one in turns, and prints the medians (CPU
+seconds of a file, or microseconds of a message) and their ratio.
 """
 
 from __future__ import annotations
@@ -23,18 +27,21 @@ import base64
 import csv
 import html
 import json
-import multiprocessing
+import os
 import quopri
 import random
 import resource
+import statistics
+import subprocess
+import sys
 import tempfile
 import time
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from email.header import Header
 from functools import partial
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -49,6 +56,10 @@ from models.data.ingestion.inspect import inspect
 from models.mail import read_message
 
 # Files
+
+HERE = Path(__file__).resolve().parents[1]
+ROUNDS = 3
+"""Measurements of each checkout."""
 
 _WORDS = 20_000
 _LABELS = 100
@@ -213,24 +224,54 @@ def _peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def print_files(kinds: Sequence[str], n_mib: int) -> None:
-    """Print a line for each file and reader."""
-    print(f"{'format':<18}{'reader':<22}{'rows':>12}{'seconds':>10}{'MiB/s':>8}", end="")
-    print(f"{'cpu s':>8}{'peak MiB':>10}{'before':>8}")
+def print_files(kinds: Sequence[str], n_mib: int, other: Path | None) -> None:
+    """Print a line for each file and reader, or the processor times of two checkouts."""
+    if other is None:
+        print(f"{'format':<18}{'reader':<22}{'rows':>12}{'seconds':>10}{'MiB/s':>8}", end="")
+        print(f"{'cpu s':>8}{'peak MiB':>10}{'before':>8}")
     for kind in kinds:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "examples"
             WRITERS[kind](path, n_mib * 2**20)
             mib = path.stat().st_size / 2**20
+            if other is not None:
+                compare(kind, other, lambda measured: measured[2], "files", "covey, stored", str(path), kind)
+                continue
             for name in READERS if kind.startswith("jsonl") else ["covey, stored"]:
-                spawn = multiprocessing.get_context("spawn")
-                with ProcessPoolExecutor(1, mp_context=spawn) as process:
-                    n, seconds, cpu, peak, before = process.submit(measure, name, path, kind).result()
+                n, seconds, cpu, peak, before = run_in(HERE, "files", name, str(path), kind)
                 print(
                     f"{kind:<18}{name:<22}{n:>12,}{seconds:>10.1f}{mib / seconds:>8.0f}{cpu:>8.1f}"
                     f"{peak:>10.0f}{before:>8.0f}",
                     flush=True,
                 )
+
+
+# Checkouts
+
+
+def run_in(checkout: Path, *words: str) -> Any:
+    """Measure in a new process with the packages of a checkout, and return the result.
+
+    Raises:
+        FileNotFoundError: the folder is not a checkout.
+    """
+    if not (checkout / "models" / "__init__.py").exists():
+        raise FileNotFoundError(f"{checkout} is not a checkout of Covey: it has no package models")
+    path = os.pathsep.join([str(checkout.resolve()), str(HERE)])
+    command = [sys.executable, str(Path(__file__).resolve()), "--measure", *words]
+    environment = {**os.environ, "PYTHONPATH": path}
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def compare(kind: str, other: Path, value: Callable[[Any], float], *words: str) -> None:
+    """Print the medians of this checkout and of another one, which are measured in turns, and their ratio."""
+    sides: dict[Path, list[float]] = {HERE: [], other: []}
+    for number in range(ROUNDS):
+        for checkout in list(sides)[:: 1 if number % 2 else -1]:
+            sides[checkout].append(value(run_in(checkout, *words)))
+    here, there = (statistics.median(side) for side in sides.values())
+    print(f"{kind:<18}{here:>10.2f}{there:>10.2f} there, ratio {here / there:.2f}", flush=True)
 
 
 # Mail
@@ -372,10 +413,14 @@ def measure_mail(raws: list[bytes], repeat: int) -> tuple[Floats, Floats]:
     return reading / 1e3, parts / 1e3
 
 
-def print_mail(kinds: Sequence[str], n_messages: int, repeat: int) -> None:
-    """Print a line for each kind of message."""
-    print(f"{'kind':<18}{'messages':>9}{'kB':>7}{'µs p50':>9}{'p99':>9}{'MB/s':>7}{'learning parts':>16}")
+def print_mail(kinds: Sequence[str], n_messages: int, repeat: int, other: Path | None) -> None:
+    """Print a line for each kind of message, or the medians of two checkouts."""
+    if other is None:
+        print(f"{'kind':<18}{'messages':>9}{'kB':>7}{'µs p50':>9}{'p99':>9}{'MB/s':>7}{'learning parts':>16}")
     for kind in kinds:
+        if other is not None:
+            compare(kind, other, float, "mail", kind, str(n_messages), str(repeat))
+            continue
         raws = messages(kind, n_messages)
         reading, parts = measure_mail(raws, repeat)
         n_bytes = sum(map(len, raws))
@@ -391,16 +436,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=("files", "mail"))
+    parser.add_argument("what", choices=("files", "mail"), nargs="?", default="files")
     parser.add_argument("--kind", choices=[*WRITERS, *KINDS, "corpus"], action="append")
     parser.add_argument("--mib", type=int, default=64, help="size of a file (default 64)")
     parser.add_argument("--messages", type=int, default=400)
     parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--against", type=Path, help="another checkout to compare with")
+    parser.add_argument("--measure", nargs="+", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.what == "files":
-        print_files(arguments.kind or [*WRITERS], arguments.mib)
+    if arguments.measure:
+        what, name, *words = arguments.measure
+        if what == "files":
+            json.dump(measure(name, Path(words[0]), words[1]), sys.stdout)
+        else:
+            reading, _ = measure_mail(messages(name, int(words[0])), int(words[1]))
+            json.dump(float(np.median(reading)), sys.stdout)
+    elif arguments.what == "files":
+        print_files(arguments.kind or [*WRITERS], arguments.mib, arguments.against)
     else:
-        print_mail(arguments.kind or [*KINDS, "corpus"], arguments.messages, arguments.repeat)
+        kinds = arguments.kind or [*KINDS, "corpus"]
+        print_mail(kinds, arguments.messages, arguments.repeat, arguments.against)
 
 
 if __name__ == "__main__":
