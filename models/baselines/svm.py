@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import ClassVar, Literal, Self
@@ -187,12 +187,17 @@ class LabelByLabel(Training):
         self._columns = CoefficientColumns(X.shape[1], k, Compression(parameters.precision, parameters.prune))
         self._intercept = np.zeros(k)
         self._converged = np.ones(k, dtype=np.bool_)
-        self._fitted = self._fit_remaining()
+        self._fitted: Iterator[tuple[int, LinearSVM]] = iter(())
 
     @override
-    def running(self) -> AbstractContextManager[object]:
-        # The filters of warnings belong to the process, so threads must not change them one by one.
-        return _without_convergence_warnings()
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        # The filters of warnings belong to the process, so threads must not change them one by one. The
+        # threads end here, in whatever way the training ends: if the garbage collection ended them, it could
+        # do so while another thread starts, and wait for ever.
+        with warnings.catch_warnings(), closing(self._fit_remaining()) as self._fitted:
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            yield
 
     @override
     def advance(self) -> Mapping[str, float]:
@@ -202,7 +207,7 @@ class LabelByLabel(Training):
         self.completed = j + 1
         return {}
 
-    def _fit_remaining(self) -> Iterator[tuple[int, LinearSVM]]:
+    def _fit_remaining(self) -> Generator[tuple[int, LinearSVM]]:
         yield from in_order(
             self._fit,
             range(self.completed, self.total),
@@ -241,13 +246,6 @@ class LabelByLabel(Training):
             learner.summary_.warnings.append(
                 f"liblinear did not reach its tolerance for {listed}; try a smaller C"
             )
-
-
-@contextmanager
-def _without_convergence_warnings() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        yield
 
 
 class BinaryProblems:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +13,7 @@ from sklearn.svm import LinearSVC
 from sparse_cases import features, frozen, noncanonical
 
 from models.arrays import AnyArray, Floats, Matrix
-from models.base import State, Step
+from models.base import Context, State, Step
 from models.base.validation import as_feature_matrix
 from models.baselines.svm import SVM
 from models.errors import ParameterError, StopTraining
@@ -94,6 +96,22 @@ def test_a_saved_or_resumed_learner_gives_identical_scores() -> None:
     resumed = SVM().fit(X, Y, resume=snapshots[-1])
     np.testing.assert_array_equal(resumed.decision_function(X), scores)
     assert (snapshots[-1]["coef"][:, 2:] == 0).all()  # later training does not change a snapshot
+
+
+def test_the_threads_of_a_training_end_with_it() -> None:
+    X, Y = problem()
+
+    def stop(_: Step, /) -> None:
+        raise StopTraining
+
+    before = {*threading.enumerate()}
+    learner = SVM().fit(X, Y, context=Context(n_jobs=2))
+    assert {*threading.enumerate()} == before
+    with pytest.raises(StopTraining) as stopped:
+        SVM().fit(X, Y, context=Context(n_jobs=2), monitor=stop)
+    assert {*threading.enumerate()} == before
+    assert learner.coef_.shape == (X.shape[1], Y.shape[1])
+    assert stopped.value is not None  # until here, the frames of the stopped training are alive
 
 
 def test_a_warning_names_the_labels_for_which_liblinear_did_not_converge() -> None:
