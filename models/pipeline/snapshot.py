@@ -20,6 +20,10 @@ from models.base import Learner, State, TrainingSummary
 from models.decisions import DecisionRule
 from models.errors import SnapshotError
 
+_FORMAT = 2
+"""Number of the format of snapshots. A training continues only from a snapshot of its own format, so a
+release that stores other arrays must count it up; the service then starts the training again."""
+
 
 def add_prefix(prefix: str, state: Mapping[str, AnyArray]) -> State:
     """Return the arrays of a state with ``<prefix>.`` before their names."""
@@ -57,9 +61,9 @@ def restore_fitted_learner(learner: Learner, snapshot: Mapping[str, AnyArray]) -
 def fingerprint(
     learner: Learner, decision: DecisionRule, seed: int, data: Sequence[Matrix | Labels]
 ) -> AnyArray:
-    """Return a SHA-256 digest of the parameters and the data of a training, as an array of bytes."""
+    """Return a SHA-256 digest of the format, the parameters and the data of a training, as bytes."""
     parameters = (learner.algorithm, sorted(learner.get_params().items()))
-    digest = hashlib.sha256(repr((parameters, decision, seed)).encode())
+    digest = hashlib.sha256(repr((_FORMAT, parameters, decision, seed)).encode())
     for matrix in data:
         digest.update(repr(matrix.shape).encode())
         for array in (matrix.data, matrix.indices, matrix.indptr):

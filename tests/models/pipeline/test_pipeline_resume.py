@@ -10,7 +10,7 @@ import pytest
 from models import catalog
 from models.base import State
 from models.data.examples import Examples
-from models.errors import ParameterError, StopTraining
+from models.errors import ParameterError, SnapshotError, StopTraining
 from models.pipeline import Pipeline, Progress
 
 TEXTS = ["red rose", "blue sky", "red sky", "green grass", "green rose", "blue grass"] * 2
@@ -91,6 +91,15 @@ def test_a_snapshot_of_another_training_is_rejected() -> None:
     for other, source in ((pipeline("svm"), others), (pipeline("svm", seed=4), SOURCE)):
         with pytest.raises(ParameterError, match="snapshot"):
             other.fit(source, resume=stopped.taken)
+
+
+def test_a_snapshot_of_another_format_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped = StopAt(3)
+    with pytest.raises(StopTraining):
+        pipeline("mmp").fit(SOURCE, monitor=stopped)
+    monkeypatch.setattr("models.pipeline.snapshot._FORMAT", 1)
+    with pytest.raises(SnapshotError):
+        pipeline("mmp").fit(SOURCE, resume=stopped.taken)
 
 
 def test_snapshots_are_plain_arrays() -> None:
