@@ -104,7 +104,7 @@ class PeriodicTask:
                 log.warning("background.failed", task=self._name, reason=type(error).__name__)
             self._failing = True
         except Exception:
-            # An error that nobody foresaw must not end the task, which the process needs until it stops.
+            # An unforeseen error must not end the task, which the process needs until it stops.
             if not self._failing:
                 log.exception("background.internal_error", task=self._name)
             self._failing = True

@@ -155,7 +155,7 @@ class ShadowRecorder:
             # The routing must not depend on the shadow version, which is for comparison only.
             _log_unavailable(group, str(error))
         except Exception:
-            # An error that nobody foresaw must not end the task, which also serves all later messages.
+            # An unforeseen error must not end the task, which also serves all later messages.
             log.exception("shadow.failed", decision_id=first.decision_id)
 
 

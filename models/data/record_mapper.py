@@ -63,7 +63,7 @@ class ValueSyntax:
     Attributes:
         empty_features: what a warning calls features without a value.
         empty_flags: what a warning calls label columns without a value.
-        unknown: how to write that nobody knows whether a label applies.
+        unknown: how to write that it is not known whether a label applies.
         no: the usual value of a label column whose label does not apply.
         decimal: the decimal mark of numbers in texts; None if a text is no number.
         has_lists: whether labels are usually lists, so that a text with a separator can be one label.

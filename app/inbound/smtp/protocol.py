@@ -364,7 +364,7 @@ class FilterProtocol(SMTP):
             log.warning("smtp.loop", hops=MAX_HOPS)
             replies = [Reply.of("554 5.4.6 too many hops: the message is in a loop")]
         except Exception:
-            # An error that nobody foresaw must not lose the message: its client sends it again.
+            # An unforeseen error must not lose the message: its client sends it again.
             log.exception("smtp.failed")
             replies = [Reply.of("451 4.3.0 internal error, try again later")]
             await self._end_transaction(abort=True)

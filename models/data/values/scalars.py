@@ -250,12 +250,12 @@ def number_of_text(text: str, field: str, decimal: DecimalMark = ".") -> float:
         number = math.nan
     if not math.isfinite(number) or "_" in text:
         example = f"-1{decimal}5 or 2e-3"
-        remedy = ""
+        hint = ""
         if decimal == "." and _DECIMAL_COMMA.fullmatch(text):
-            remedy = '; if it has a decimal comma, set the option decimal to ","'
+            hint = '; if it has a decimal comma, set the option decimal to ","'
         elif decimal == "," and "." in text:
-            remedy = "; write it with a comma and without separators of thousands"
-        raise RecordError(f"{quoted(text)} is not a finite number such as {example}{remedy}", field)
+            hint = "; write it with a comma and without separators of thousands"
+        raise RecordError(f"{quoted(text)} is not a finite number such as {example}{hint}", field)
     return number
 
 
