@@ -154,7 +154,7 @@ class RecordMapper:
         if self._n_empty_flags:
             warnings.append(
                 f"{syntax.empty_flags}: {self._n_empty_flags:,}; they were read as no; "
-                f"write {syntax.unknown} if nobody knows"
+                f"write {syntax.unknown} if it is not known"
             )
         return replace(declared, warnings=[*warnings, *self._row_numbers.warnings()])
 

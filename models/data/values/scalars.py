@@ -275,7 +275,7 @@ def parse_flag(value: object, field: str) -> bool | None:
     word = value.strip().lower() if isinstance(value, str) else ""
     if word not in _FLAGS:
         raise RecordError(
-            f"a label column must contain 1 for yes, 0 for no, or -1 if nobody knows, not {quoted(value)}",
+            f"a label column must contain 1 for yes, 0 for no, or -1 if it is not known, not {quoted(value)}",
             field,
         )
     return _FLAGS[word]

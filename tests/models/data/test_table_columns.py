@@ -204,7 +204,7 @@ def test_label_columns_can_state_that_nobody_knows(tmp_path: Path) -> None:
     assert list(examples.unknown) == [("b",), ("a", "b"), ("c",)]
     assert report.unknown_counts == {"a": 1, "b": 2, "c": 1}
     assert report.warnings[0] == (
-        "empty cells in label columns: 1; they were read as no; write -1 or ? if nobody knows"
+        "empty cells in label columns: 1; they were read as no; write -1 or ? if it is not known"
     )
 
 
