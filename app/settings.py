@@ -140,6 +140,14 @@ class Settings(BaseSettings):
     """Age in days, at least an hour, at which a finished delivery of a webhook is deleted. The default leaves
     a month to find out what a receiver got. 0: never."""
 
+    keep_versions: NonNegativeInt = 0
+    """Number of versions of each model that are kept. Older ones are deleted a day after their training,
+    except those that an alias has or had before, or that a router or a job uses. 0: all versions are kept."""
+
+    keep_datasets: NonNegativeInt = 0
+    """Number of data sets that are kept. Older ones are deleted a day after their creation, except those of
+    existing versions, evaluations and experiments, or that a job uses. 0: all data sets are kept."""
+
     lease_seconds: PositiveFloat = 8.0
     """Time after which a worker that sends no heartbeat loses its jobs. A worker sends a heartbeat every
     second, or eight times in this time if that is more often."""

@@ -20,7 +20,7 @@ from app.api.structs import to_builtins, to_json
 from app.context import AppContext
 from app.errors import NotFound, NotReady
 from app.logs import note_decision
-from app.metrics import FALLBACKS, count_decision
+from app.metrics import FALLBACKS, KEPT_MESSAGES, count_decision
 from app.routing import canary, policies, service
 from app.routing.decision_content import message_summary, new_decision
 from app.routing.decision_rows import DecisionRow
@@ -162,6 +162,7 @@ class MessageRouter:
                 return _stored_to_json(earlier, mail if with_texts else None)
             archived = await self._archive.write(decision.decision_id, config, original)
             decision.message_kept = archived.key is not None
+            KEPT_MESSAGES.labels("kept" if decision.message_kept else "not_kept").inc()
             decision.not_kept_reason = archived.reason
         return await self._record(router, config, key, decision, mail, archived, with_texts=with_texts)
 

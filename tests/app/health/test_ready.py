@@ -13,7 +13,7 @@ from waiting import LIMIT_SECONDS, wait_for
 from app.context import AppContext
 from app.db import tables
 from app.health.service import check_readiness
-from app.storage import LocalStorage, StorageUnavailableError, probe
+from app.storage import LocalStorage, StorageState, StorageUnavailableError, probe
 from app.storage.local import NOT_MOUNTED
 from app.storage.probe import StorageProbe
 
@@ -35,12 +35,12 @@ class FakeStorage(LocalStorage):
         self.responds.set()
         self.error: OSError | None = None
 
-    def check(self) -> None:
+    def check(self) -> StorageState:
         self.checks += 1
         self.responds.wait(LIMIT_SECONDS)
         if self.error is not None:
             raise self.error
-        super().check()
+        return super().check()
 
 
 def test_the_service_is_not_ready_without_the_folder_of_the_storage_or_its_marker(ctx: AppContext) -> None:

@@ -29,7 +29,7 @@ def put(ctx: AppContext, key: str, age: float = OLD) -> Path:
     """Store a file whose modification time is ``age`` seconds ago."""
     assert isinstance(ctx.storage, LocalStorage)
     path = ctx.storage.root / key
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(exist_ok=True, parents=True)
     path.write_bytes(b"x")
     modified = time.time() - age
     os.utime(path, (modified, modified))

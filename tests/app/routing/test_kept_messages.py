@@ -92,7 +92,7 @@ def message_of(service: InProcessApi, decision: Any) -> Response:
 
 
 def kept_files(service: InProcessApi) -> list[Path]:
-    return sorted((service.ctx.settings.data_dir / "storage" / "messages").glob("*"))
+    return sorted((service.ctx.settings.data_dir / "storage" / "messages").glob("*/*"))
 
 
 def row_of(ctx: AppContext, decision: Any) -> tables.Decision:
