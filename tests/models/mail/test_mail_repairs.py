@@ -111,7 +111,9 @@ def test_the_boundary_that_the_body_contains_is_used_if_the_declared_one_never_c
         ("Content-Transfer-Encoding: 7bit\n\n--a\nContent-Type: text/html", ()),
     ],
 )
-def test_a_multipart_can_lack_its_first_boundary(start: str, attachments: tuple[tuple[str, str], ...]) -> None:
+def test_a_multipart_can_lack_its_first_boundary(
+    start: str, attachments: tuple[tuple[str, str], ...]
+) -> None:
     for end in ("\n--a--\n", ""):
         mail = read_message(multipart(f"{start}\n\n<p>Please <b>refund</b></p>{end}"))
         assert (mail.new_text, mail.attachments) == ("Please refund", attachments)
