@@ -228,12 +228,12 @@ def _is_of_message(kinds: dict[FieldKind, int], lines: Sequence[str]) -> bool:
     after = min((line for line in kinds.values() if line > start), default=start + 1)
     if any(_ADDRESS.search(line[:MAX_QUOTE_LINE_CHARS]) for line in lines[start:after]):
         return True
-    if "subject" not in kinds:
-        return False
+    day = kinds.get("sent", kinds.get("date"))
+    moment = "" if day is None else lines[day][:MAX_QUOTE_LINE_CHARS]
+    is_complete = _TIME.search(moment) is not None and _DATE.search(moment) is not None
     if "sent" in kinds:
-        return True
-    date = lines[kinds["date"]][:MAX_QUOTE_LINE_CHARS] if "date" in kinds else ""
-    return "to" in kinds and _TIME.search(date) is not None and _DATE.search(date) is not None
+        return is_complete or "subject" in kinds
+    return is_complete and {"to", "subject"} <= kinds.keys()
 
 
 def _find_attribution(lines: Sequence[str], number: int) -> Introduction | None:
