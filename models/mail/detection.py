@@ -197,7 +197,7 @@ def _best_other(sample: bytes, n_high: int) -> tuple[float, str]:
             score = -0.02 * place - reading.penalty
             for letter, count in reading.letters.items():
                 weight = 1.0 if letter in frequent_letters else 0.3 if letter in rare_letters else -4.0
-                score += count * (weight - 0.3 * letter.isupper())
+                score += count * (weight - 0.2 * letter.isupper())
             if alphabet == "Greek" and _GREEK_ACCENTS.isdisjoint(reading.letters):
                 score -= 0.3 * sum(n for letter, n in reading.letters.items() if letter.islower())
             score += _n_frequent_pairs(sample.decode(codec, "replace"), frequent_pairs)
