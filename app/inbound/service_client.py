@@ -25,7 +25,15 @@ ATTEMPTS = 2
 
 
 class NotRoutedError(Exception):
-    """A message could not be routed now; the message of the error is the reason. Send the message again."""
+    """A message could not be routed now; the message of the error is the reason. Send the message again.
+
+    Attributes:
+        status: HTTP status of the response; None without a response.
+    """
+
+    def __init__(self, reason: str, status: int | None = None) -> None:
+        super().__init__(reason)
+        self.status = status
 
 
 class RouterClient:
@@ -109,7 +117,7 @@ def _path(router: str) -> str:
 
 def _read(response: httpx.Response) -> RoutedMessage:
     if response.status_code != httpx.codes.OK:
-        raise NotRoutedError(_reason(response))
+        raise NotRoutedError(_reason(response), response.status_code)
     try:
         return RoutedMessage.from_json(response.content)
     except UnexpectedResponseError as error:

@@ -42,6 +42,7 @@ AREAS = (
     "broker",
     "storage",
     "database",
+    "mailbox",
 )
 
 
