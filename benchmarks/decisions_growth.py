@@ -172,7 +172,7 @@ def operations(ctx: AppContext, routing: InProcessRouting, size: int) -> dict[st
     mails = [message(rng) for _ in range(REPEATS)]
 
     def page(limit: int) -> object:
-        return decisions.page(ctx.db, ROUTER, DecisionFilter(), Page(limit, None))
+        return decisions.page(ctx, ROUTER, DecisionFilter(), Page(limit, None))
 
     def route(mail: MailDocument) -> object:
         return routing.route(ROUTER, mail)

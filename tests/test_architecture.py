@@ -39,12 +39,14 @@ SQL_FILES = {
 MORE_SQL_FILES = {
     "app/console/sessions.py",
     "app/datasets/feedback.py",
+    "app/health/database_metrics.py",
     "app/health/overview.py",
     "app/jobs/events.py",
     "app/jobs/handing_out.py",
     "app/jobs/queue.py",
     "app/jobs/views.py",
     "app/keys/last_used.py",
+    "app/maintenance/old_versions.py",
     "app/maintenance/retention.py",
     "app/maintenance/unused_files.py",
     "app/registry/alias_changes.py",
@@ -54,6 +56,7 @@ MORE_SQL_FILES = {
     "app/routing/decision_search.py",
     "app/routing/decisions.py",
     "app/routing/feedback_labels.py",
+    "app/routing/message_search.py",
     "app/routing/report/drift_events.py",
     "app/routing/report/service.py",
     "workers/heartbeat.py",
@@ -421,7 +424,7 @@ def test_no_statement_is_text() -> None:
             if name in {"exec_driver_sql", "raw_connection"} or (name == "text" and name in from_sqlalchemy):
                 found.add(where(path))
     # Pragmas and locks, conditions of indexes, the check for damage, and the INSERT of decisions.
-    of_database = {"app/db/session.py", "app/db/schema.py", "app/db/tables.py", "app/db/failures.py"}
+    of_database = {f"app/db/{name}.py" for name in ("session", "schema", "tables", "failures", "locks")}
     assert found == {*of_database, "app/routing/decision_rows.py"}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated
 
-from fastapi import Query, Response
+from fastapi import Query, Request, Response
 
 from app.api.base_route import (
     Context,
@@ -19,11 +19,13 @@ from app.api.base_route import (
 )
 from app.api.direct_routes import Direct, DirectRequest, JsonResponse, direct_post
 from app.api.etags import IfMatch
+from app.api.guards import has_scope
 from app.api.json_body import parse
 from app.api.paging import PageQuery
 from app.api.request_head import refuse_encoding
 from app.api.schemas import DecisionId, RouterName
 from app.api.validation import BodyValidator
+from app.errors import Forbidden
 from app.routing import decisions as recorded
 from app.routing import router_versions, service
 from app.routing.decision_query import DecisionQuery
@@ -202,14 +204,16 @@ async def _route(
     response_description="A page of decisions.",
 )
 def list_decisions(
-    ctx: Context, name: RouterName, conditions: DecisionQuery, page: PageQuery
+    ctx: Context, request: Request, name: RouterName, conditions: DecisionQuery, page: PageQuery
 ) -> DecisionPage:
     """List the decisions of a router that meet all given conditions, newest first.
 
     For example, `?review=any&feedback=none` lists the messages that wait for a person. A page can have
     fewer items than `limit`, or none, if few decisions meet all conditions: follow `next_cursor`.
     """
-    return recorded.page(ctx.db, name, conditions, page)
+    if conditions.text is not None and not has_scope(request, "train"):
+        raise Forbidden("a search in kept messages needs the scope train; omit text")
+    return recorded.page(ctx, name, conditions, page)
 
 
 @decisions.get(
