@@ -23,6 +23,10 @@ TIMEOUT_SECONDS = 60.0
 ATTEMPTS = 2
 """How often to send a message if the connection breaks: a kept connection can be closed at any time."""
 
+HEADER = b"Received: by covey\r\n\r\n"
+"""Header for a message without any, which the service takes for JSON, a form, or nothing, and refuses. What a
+mail server has accepted is mail, so all of it then counts as the body, and the message has a decision."""
+
 
 class NotRoutedError(Exception):
     """A message could not be routed now; the message of the error is the reason. Send the message again.
@@ -56,9 +60,15 @@ class RouterClient:
         Raises:
             NotRoutedError: there is no decision.
         """
+        response = self._send(message)
+        if _needs_header(response):
+            response = self._send(HEADER + message)
+        return _read(response)
+
+    def _send(self, message: bytes) -> httpx.Response:
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                return _read(self._http.post(self._path, content=message, headers=_HEADERS))
+                return self._http.post(self._path, content=message, headers=_HEADERS)
             except httpx.HTTPError as error:
                 if attempt == ATTEMPTS or isinstance(error, httpx.TimeoutException | httpx.ConnectError):
                     raise _unavailable(error) from error
@@ -90,9 +100,15 @@ class AsyncRouterClient:
         Raises:
             NotRoutedError: there is no decision.
         """
+        response = await self._send(message)
+        if _needs_header(response):
+            response = await self._send(HEADER + message)
+        return _read(response)
+
+    async def _send(self, message: bytes) -> httpx.Response:
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                return _read(await self._http.post(self._path, content=message, headers=_HEADERS))
+                return await self._http.post(self._path, content=message, headers=_HEADERS)
             except httpx.HTTPError as error:
                 if attempt == ATTEMPTS or isinstance(error, httpx.TimeoutException | httpx.ConnectError):
                     raise _unavailable(error) from error
@@ -122,6 +138,10 @@ def _read(response: httpx.Response) -> RoutedMessage:
         return RoutedMessage.from_json(response.content)
     except UnexpectedResponseError as error:
         raise NotRoutedError(f"{error}; is {response.url} the address of the service?") from error
+
+
+def _needs_header(response: httpx.Response) -> bool:
+    return response.status_code == httpx.codes.BAD_REQUEST and b'"not_a_message"' in response.content
 
 
 def _reason(response: httpx.Response) -> str:

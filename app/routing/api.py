@@ -31,7 +31,7 @@ from app.routing import router_versions, service
 from app.routing.decision_query import DecisionQuery
 from app.routing.kept_messages import OriginalMessage
 from app.routing.message_router import MessageRouter
-from app.routing.raw_messages import read_raw
+from app.routing.raw_messages import read_raw_body
 from app.routing.schemas import (
     Decision,
     DecisionPage,
@@ -153,13 +153,14 @@ async def route_message(request: Direct, name: RouterName, explain: Explain = No
     message; Covey does not deliver the message. The API records the decision before it returns it.
 
     A message without a word that the version knows is not rejected: it goes to the fallback, and the response
-    lists its defects. If you send the same message again (same Message-ID and body), the API returns the
-    first decision.
+    lists its defects. A body that is JSON or a form, or has neither a header field nor a text, is not a
+    message: the API returns 400. If you send the same message again (same Message-ID and body), the API
+    returns the first decision. Messages without Message-ID, subject and body are never the same.
     """
     refuse_encoding(request.head)
     body, truncated = await request.body_up_to(request.context.settings.max_message_bytes)
     original = OriginalMessage("message/rfc822", body, truncated)
-    return await _route(request, name, lambda: read_raw(body, truncated), original, explain)
+    return await _route(request, name, lambda: read_raw_body(body, truncated), original, explain)
 
 
 @direct_post(

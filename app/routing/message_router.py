@@ -8,6 +8,7 @@ whose file is written before its decision is recorded.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -325,7 +326,12 @@ class MessageRouter:
 
 
 def message_key(mail: MailDocument) -> str:
-    """Return a key that is equal for equal messages: a digest of the Message-ID and the body."""
+    """Return a key that is equal for equal messages: a digest of the Message-ID and the body.
+
+    A message without both has no identity. Its key is a new one, so that no other message gets its decision.
+    """
+    if mail.message_id is None and not mail.has_content:
+        return secrets.token_hex(32)
     return reader.message_key(mail.message_id, mail.body_digest)
 
 

@@ -153,6 +153,9 @@ class Headers:
     def __contains__(self, name: str) -> bool:
         return name in self._fields
 
+    def __len__(self) -> int:
+        return len(self._fields)
+
     def _field(self, name: str) -> str:
         values = self._fields.get(name)
         return values[0] if values else ""
