@@ -10,10 +10,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
+import structlog
 from anyio import CancelScope
-from fastapi import HTTPException
+from fastapi import HTTPException, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.api import problem_handlers
 from app.api.access_log import AccessLog
 from app.api.errors import HeadersTooLarge, problem_of
 from app.api.guards import Authenticator
@@ -29,6 +31,8 @@ from app.settings import Settings
 
 if TYPE_CHECKING:  # needs an extra
     from app.telemetry.spans import Spans
+
+log = structlog.get_logger()
 
 _STREAMED = re.compile(r"/v1/datasets/[^/]+/content|/v1/models/[^/]+/versions")
 _UPLOADS = re.compile(_STREAMED.pattern + r"|/v1/routers/[^/]+/messages")
@@ -196,6 +200,14 @@ class RequestMiddleware:
                 await _send_problem(path, error, request_id, send_with_headers)
             else:
                 await self._app(scope, receive_counted, send_with_headers)
+        except Exception as unexpected:
+            # The framework would respond to it outside of this middleware, without any of the above.
+            if status:
+                log.exception("request.internal_error")
+                status = 500
+                raise  # the server breaks off the response that has begun
+            response = await problem_handlers.respond_always(Request(scope, receive), unexpected)
+            await response(scope, receive, send_with_headers)
         finally:
             if counted:
                 self._budget.release(counted)
