@@ -101,6 +101,10 @@ class Settings(BaseSettings):
     """Number of times that a job's process can die without progress before the job fails with
     ``worker_lost``."""
 
+    job_unavailable_hours: NonNegativeFloat = 24.0
+    """Hours for which a job is repeated, without progress, because its process cannot reach the database or a
+    file of the storage. Afterwards it fails with ``dependency_unavailable``. 0: no limit."""
+
     job_memory_bytes: NonNegativeInt | None = None
     """Maximum memory of a job's process. If exceeded, the job fails with ``out_of_memory``. Empty: 80 % of
     the memory of the machine or container, divided by ``COVEY_WORKER_CONCURRENCY``. 0: no limit."""
