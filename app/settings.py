@@ -50,10 +50,15 @@ class Settings(BaseSettings):
     data_dir: Path = Path("covey-data")
     """Folder of the embedded database, broker and storage. Each has a setting below that replaces it."""
 
-    database_url: str = ""
+    database_url: SecretStr = SecretStr("")
     """SQLAlchemy URL of the database (SQLite or PostgreSQL). Empty: a SQLite file in the data folder."""
 
-    broker_url: str = ""
+    database_connections: PositiveInt = 64
+    """Maximum number of database connections of one process, which opens them when it needs them. By default
+    each thread of an API process that can use the database has one. If PostgreSQL allows fewer for all
+    processes together (``max_connections``), reduce it: requests then wait for a free connection."""
+
+    broker_url: SecretStr = SecretStr("")
     """Celery URL of the broker (Redis, Valkey or RabbitMQ). Empty: the bundled server on a Unix socket."""
 
     storage_url: str = ""
@@ -193,10 +198,10 @@ class Settings(BaseSettings):
     """Public keys of SendGrid's security policies, in base64, separated by commas. Empty: SendGrid cannot
     deliver messages."""
 
-    inbound_mailgun_keys: str = ""
+    inbound_mailgun_keys: SecretStr = SecretStr("")
     """Webhook signing keys of Mailgun, separated by commas. Empty: Mailgun cannot deliver messages."""
 
-    inbound_postmark_credentials: str = ""
+    inbound_postmark_credentials: SecretStr = SecretStr("")
     """Credentials in the URL that Postmark calls, as ``user:password``, separated by commas. Empty: Postmark
     cannot deliver messages."""
 
@@ -239,7 +244,7 @@ class Settings(BaseSettings):
     """Maximum number of event streams of one API process; one API key can have a tenth of them. Requests
     without a key count as one key. If the limit is reached, the response is 429."""
 
-    limits_url: str = ""
+    limits_url: SecretStr = SecretStr("")
     """URL of the Redis that counts requests. Empty: the broker, which must then be Redis or Valkey."""
 
     protocols: str = ",".join(PROTOCOLS)
@@ -270,7 +275,7 @@ class Settings(BaseSettings):
     @field_validator("encryption_key")
     @classmethod
     def _check_keys(cls, value: SecretStr) -> SecretStr:
-        for number, key in enumerate(_split(value), start=1):
+        for number, key in enumerate(split(value), start=1):
             if (found := _decode(key)) is None or len(found) != KEY_BYTES:
                 raise ValueError(
                     f"key {number} must be {KEY_BYTES} bytes in base64; "
@@ -285,7 +290,7 @@ class Settings(BaseSettings):
 
     def encryption_keys(self) -> list[bytes]:
         """Return the keys of kept messages: the first one encrypts, and all of them decrypt."""
-        return [_decode(key) or b"" for key in _split(self.encryption_key)]
+        return [_decode(key) or b"" for key in split(self.encryption_key)]
 
     @property
     def heartbeat_seconds(self) -> float:
@@ -304,7 +309,7 @@ class Settings(BaseSettings):
 
     def resolved_database_url(self) -> str:
         """Return the URL of the database, or of the embedded database if none is set."""
-        return self.database_url or f"sqlite:///{self.data_dir.resolve() / 'covey.db'}"
+        return self.database_url.get_secret_value() or f"sqlite:///{self.data_dir.resolve() / 'covey.db'}"
 
 
 def unknown_variables(environment: Mapping[str, str]) -> list[str]:
@@ -313,12 +318,9 @@ def unknown_variables(environment: Mapping[str, str]) -> list[str]:
     return sorted(name for name in environment if name.startswith(PREFIX) and name not in known)
 
 
-def _split(keys: SecretStr) -> list[str]:
-    return split(keys.get_secret_value())
-
-
-def split(names: str) -> list[str]:
-    """Split a setting that lists names, separated by commas."""
+def split(setting: str | SecretStr) -> list[str]:
+    """Split a setting that lists names or secrets, separated by commas."""
+    names = setting.get_secret_value() if isinstance(setting, SecretStr) else setting
     return [name.strip() for name in names.split(",") if name.strip()]
 
 

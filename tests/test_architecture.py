@@ -363,8 +363,7 @@ PRIVATE_PARTS = {
 """Attributes that are not part of the interface of a library, and the library."""
 
 UNDOCUMENTED = {"fastapi", "prometheus_client"}
-"""Libraries of which Covey uses undocumented parts that have public names: the fields of routes, and the class
-that holds values."""
+"""Libraries of which Covey uses undocumented parts: fields of routes, and the holders of values."""
 
 OF_NAMED_TUPLES = {"_asdict", "_replace"}
 
