@@ -40,6 +40,9 @@ def unavailable_reason(error: Exception) -> str:
 BUSY_SECONDS = 30
 """How long a SQLite writer waits for another writer."""
 
+TRUNCATE_SECONDS = 1
+"""How long the deletion of the write-ahead log waits for its readers."""
+
 MAX_CONNECTIONS = 15
 """Maximum number of connections of an engine for a few threads."""
 
@@ -152,15 +155,20 @@ class Database:
         self._damage.check_file(seconds, every=every)
 
     def truncate_wal(self) -> None:
-        """Move SQLite's write-ahead log into the database file. Do nothing for other databases."""
+        """Move SQLite's write-ahead log, which contains deleted texts, into the database file.
+
+        Do nothing for other databases, or if a reader needs the log for longer than ``TRUNCATE_SECONDS``.
+        """
         if self.engine.dialect.name != "sqlite":
             return
-        connection = self.engine.raw_connection()
         try:
-            # SQLite refuses this pragma inside a transaction.
-            connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        finally:
-            connection.close()
+            # SQLite refuses to do this inside a transaction.
+            with self.autocommit() as connection:
+                connection.exec_driver_sql(f"PRAGMA busy_timeout = {TRUNCATE_SECONDS * 1000}")
+                connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+                connection.exec_driver_sql(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
+        except DATABASE_UNAVAILABLE as error:
+            log.warning("database.wal_not_truncated", reason=unavailable_reason(error))
 
     def close(self) -> None:
         """Close every connection."""

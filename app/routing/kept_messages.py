@@ -45,9 +45,12 @@ RETRY_SECONDS = 30.0
 
 _MAGIC: dict[bytes, MediaType] = {b"CM1r": "message/rfc822", b"CM1j": "application/json"}
 _PLAIN, _ENCRYPTED = b"p", b"e"
+_ENCRYPTED_SUFFIX = ".aes"
+"""The end of the keys of encrypted files. The row of a decision has the key, so whoever can only write to the
+storage cannot replace an encrypted message by one that is not."""
 _LEVEL = 3
-_MAX_BYTES = 1024 * MIB
-"""No message is longer, so a file that says so is damaged."""
+_MAX_FILE_BYTES = MAX_KEPT_BYTES + MIB
+"""A file is longer than its message only by a few bytes, so a longer one is damaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +133,7 @@ class MessageArchive:
             return ArchiveResult(reason=f"the message is longer than {MAX_KEPT_BYTES:,} bytes")
         if time.monotonic() < self._slow_until:
             return ArchiveResult(reason="the storage is slow")
-        key = f"{FOLDER}/{decision_id}.zst"
+        key = f"{FOLDER}/{decision_id}.zst" + (_ENCRYPTED_SUFFIX if self._cipher is not None else "")
         writing = asyncio.create_task(STORAGE.run(self._write_file, key, message))
         self._late.add(writing)
         writing.add_done_callback(self._late.discard)
@@ -172,7 +175,8 @@ def read(ctx: AppContext, decision: tables.Decision) -> OriginalMessage | None:
     key = decision.kept_message
     if key is None:
         return None
-    content = ctx.storage.local(key).read_bytes()
+    with ctx.storage.local(key).open("rb") as file:
+        content = file.read(_MAX_FILE_BYTES + 1)
     try:
         return unpack(content, key, _cipher(ctx.settings))
     except UnknownKeyError as error:
@@ -206,10 +210,12 @@ def unpack(content: bytes, key: str, cipher: MessageCipher | None) -> OriginalMe
 
     Raises:
         UnknownKeyError: the key of the encryption is not known.
-        DamagedError: the file is damaged.
+        DamagedError: the file is damaged, or should be encrypted.
     """
     media_type = _MAGIC.get(content[:4])
-    if media_type is None or content[4:5] not in (_PLAIN, _ENCRYPTED):
+    if media_type is None or content[4:5] not in (_PLAIN, _ENCRYPTED) or len(content) > _MAX_FILE_BYTES:
+        raise DamagedError
+    if content[4:5] == _PLAIN and key.endswith(_ENCRYPTED_SUFFIX):
         raise DamagedError
     compressed = content[5:]
     if content[4:5] == _ENCRYPTED:
@@ -217,7 +223,7 @@ def unpack(content: bytes, key: str, cipher: MessageCipher | None) -> OriginalMe
             raise UnknownKeyError
         compressed = cipher.decrypt(compressed, key)
     try:
-        if not 0 <= zstandard.frame_content_size(compressed) <= _MAX_BYTES:
+        if not 0 <= zstandard.frame_content_size(compressed) <= MAX_KEPT_BYTES:
             raise DamagedError
         return OriginalMessage(media_type, zstandard.ZstdDecompressor().decompress(compressed))
     except zstandard.ZstdError as error:
