@@ -106,7 +106,7 @@ def apply_retention(ctx: AppContext, stop: Callable[[], bool] = lambda: False) -
         SQLAlchemyError: the database is unavailable.
     """
     rows = delete_expired_rows(ctx, stop)
-    # Also after a pass that has deleted nothing: a request may have deleted a decision that a reader still saw.
+    # Also if the pass has deleted nothing: a request may have deleted a decision that a reader still saw.
     ctx.db.truncate_wal()
     if any(rows.values()):
         log.info("retention.rows_deleted", **rows)

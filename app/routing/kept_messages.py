@@ -15,11 +15,12 @@ from typing import Literal, TypeAlias
 
 import structlog
 import zstandard
+from pydantic import ValidationError
 
 from app.api.json_body import parse
 from app.context import AppContext
 from app.db import tables
-from app.errors import FileDamaged, NotReady
+from app.errors import FileDamaged, NotReady, ServiceError
 from app.routing.message_cipher import DamagedError, MessageCipher, UnknownKeyError
 from app.routing.schemas import Decision, KeepMessages, MessageParts, RouterPut
 from app.serving.instances import json_email
@@ -193,7 +194,10 @@ def read(ctx: AppContext, decision: tables.Decision) -> OriginalMessage | None:
 def read_email(ctx: AppContext, decision: tables.Decision) -> Email | None:
     """Return the kept message of a decision as an e-mail of a data set; see ``read``."""
     message = read(ctx, decision)
-    return None if message is None else message.to_email()
+    try:
+        return None if message is None else message.to_email()
+    except (ServiceError, ValidationError) as error:  # it is no message
+        raise FileDamaged(f"the message of decision {decision.id}") from error
 
 
 def pack(message: OriginalMessage, key: str, cipher: MessageCipher | None) -> bytes:
