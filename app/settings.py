@@ -162,7 +162,8 @@ class Settings(BaseSettings):
 
     max_bodies_bytes: PositiveInt = 128 * MIB
     """Maximum size of all request bodies that one API process holds in memory at the same time, without the
-    first 64 KiB of each and without uploads. Beyond it, requests get 503. At least ``COVEY_MAX_BODY_BYTES``
+    first 64 KiB of each and without uploads. Beyond it, requests get 503; one API key, or one address
+    without a key, can have three quarters. At least ``COVEY_MAX_BODY_BYTES``
     is always allowed."""
 
     max_connections: PositiveInt = 4096

@@ -65,8 +65,8 @@ def read_feedback(
     warnings = [] if answers.is_complete else [_incomplete(answers)]
     if broken:
         warnings.append(
-            f"decisions were omitted, because with them the feedback has more than {ctx.settings.max_labels:,} "
-            f"labels: {join_first(broken)}"
+            f"decisions were omitted, because the feedback has more than {ctx.settings.max_labels:,} labels "
+            f"otherwise: {join_first(broken)}"
         )
 
     def kept(ids: Sequence[str]) -> Iterator[tuple[str, Email]]:

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 from contract import problem_of
+from fastapi import HTTPException
 from in_process_api import InProcessApi, api
 from waiting import LIMIT_SECONDS
 
-from app.api.middleware import SECURITY_HEADERS
+from app.api.middleware import SECURITY_HEADERS, BodyBudget, RequestMiddleware
 from app.keys import service as keys
 from app.keys.schemas import ApiKeyCreate
 from app.registry import service as registry
@@ -210,6 +211,51 @@ def test_a_chunked_body_is_limited_too(client: InProcessApi) -> None:
             yield b" " * 1_000_000
 
     problem_of(client.send("POST", PREDICT, content=chunks(), headers=JSON), 413, "too_large")
+
+
+def request_middleware(client: InProcessApi) -> RequestMiddleware:
+    layer: Any = client.app.middleware_stack
+    while not isinstance(layer, RequestMiddleware):
+        layer = layer.app
+    return layer
+
+
+def test_discarded_bytes_of_a_message_take_no_room(
+    client: InProcessApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    budget = BodyBudget(300_000)
+    monkeypatch.setattr(request_middleware(client), "_budget", budget)
+    client.call("PUT", "/v1/routers/long", 200, json={"model": "m", "fallback": "a@example.org"})
+    with monkeypatch.context() as patch:
+        patch.setattr(type(client.ctx.settings), "max_message_bytes", 200_000, raising=False)
+        patch.delitem(client.ctx.settings.__dict__, "max_message_bytes")
+
+        async def content() -> AsyncIterator[bytes]:
+            yield b"Subject: invoice\r\n\r\n"
+            for _ in range(30):
+                yield b"wrong invoice\r\n" * 3000
+
+        decision = client.call(
+            "POST",
+            "/v1/routers/long/messages",
+            200,
+            content=content(),
+            headers={"Content-Type": "message/rfc822"},
+        )
+    assert decision["message"]["truncated"] is True
+    budget.reserve("nothing is left of it", 225_000)
+
+
+def test_one_client_cannot_take_all_of_the_budget() -> None:
+    budget = BodyBudget(1000, largest=100)
+    budget.reserve("greedy", 750)
+    with pytest.raises(HTTPException, match="for this client"):
+        budget.reserve("greedy", 1)
+    budget.reserve("other", 250)
+    with pytest.raises(HTTPException, match="this process holds 1,000 bytes"):
+        budget.reserve("third", 1)
+    budget.release("greedy", 750)
+    budget.reserve("third", 750)
 
 
 def test_other_methods_are_not_allowed(client: InProcessApi) -> None:
