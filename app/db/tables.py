@@ -176,6 +176,9 @@ class Job(Base):
     """Number of attempts whose process died without progress. ``COVEY_JOB_ATTEMPTS`` limits it."""
     consecutive_losses: Mapped[int] = mapped_column(Integer, default=0)
     """Number of lost attempts since the last progress, whatever the cause. Each loss lengthens the delay."""
+    unavailable_since: Mapped[datetime | None]
+    """When the first of the latest attempts has ended that all ended because the database or the storage was
+    unavailable."""
     checkpoint: Mapped[dict[str, Any] | None]
     """Checkpoint from which a new attempt continues; see ``app.jobs.checkpoints``."""
     fence: Mapped[int] = mapped_column(Integer, default=0)

@@ -108,6 +108,8 @@ def apply_retention(ctx: AppContext, stop: Callable[[], bool] = lambda: False) -
         SQLAlchemyError: the database is unavailable.
     """
     rows = delete_expired_rows(ctx, stop)
+    # Also if the pass has deleted nothing: a request may have deleted a decision that a reader still saw.
+    ctx.db.truncate_wal()
     if any(rows.values()):
         log.info("retention.rows_deleted", **rows)
     files = unused_files.delete_unused(ctx, stop)

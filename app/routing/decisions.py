@@ -84,6 +84,7 @@ def delete_one(ctx: AppContext, decision_id: str) -> None:
     with ctx.db.write() as tx:
         row = _get_or_404(tx.session, decision_id, lock=True)
         delete_rows(tx, [row])
+    ctx.db.truncate_wal()
     if row.kept_message is not None:
         ctx.deletion.delete([row.kept_message])
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Final, Literal, Self, TypeAlias
 
-from pydantic import ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
 from typing_extensions import TypeAliasType
 
 from app.api.schemas import (
@@ -25,6 +25,8 @@ from app.api.schemas import (
 )
 from app.datasets.schemas import EmailParts, Label
 from app.serving.schemas import LabelExplanation, RankedLabel
+from models.data.limits import IngestLimits
+from models.data.record import RecordError, check_name
 
 Destination: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=1000), OneLine]
 """Destination of messages, such as an address or the name of a queue; Covey does not interpret it."""
@@ -502,6 +504,14 @@ class DecisionPage(ResponseModel):
     next_cursor: NextCursor = None
 
 
+def _check_label(label: str) -> str:
+    try:
+        check_name(label, "the label", "", IngestLimits.name_length)
+    except RecordError as error:
+        raise ValueError(error.reason) from error
+    return label
+
+
 class Feedback(RequestModel):
     """The correct labels of a message."""
 
@@ -515,7 +525,7 @@ class Feedback(RequestModel):
     large_fields: ClassVar[tuple[str, ...]] = ("labels",)
     max_items: ClassVar[MaxItems] = {"labels": lambda settings: settings.max_labels}
 
-    labels: list[Label]
+    labels: list[Annotated[Label, AfterValidator(_check_label)]]
     """The correct labels. An empty list states that no department is correct."""
     allow_new_labels: bool = False
     """Whether a label can be one that no version and no data set of the model has. By default such a label

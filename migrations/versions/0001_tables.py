@@ -291,6 +291,7 @@ def upgrade() -> None:
         sa.Column("attempt", sa.Integer(), nullable=False),
         sa.Column("failures", sa.Integer(), nullable=False),
         sa.Column("consecutive_losses", sa.Integer(), nullable=False),
+        sa.Column("unavailable_since", sa.DateTime(timezone=True), nullable=True),
         sa.Column("checkpoint", sa.JSON(none_as_null=True), nullable=True),
         sa.Column("fence", sa.Integer(), nullable=False),
         sa.Column("lease_owner", sa.String(length=40), nullable=True),

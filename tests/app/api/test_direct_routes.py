@@ -11,12 +11,15 @@ from typing import Any
 
 import pytest
 from contract import problem_of
+from fastapi import HTTPException
 from in_process_api import InProcessApi, api
 from waiting import LIMIT_SECONDS
 
+from app.api.middleware import SECURITY_HEADERS, BodyBudget, RequestMiddleware
 from app.inbound.service_client import HEADER
 from app.keys import service as keys
 from app.keys.schemas import ApiKeyCreate
+from app.registry import service as registry
 from app.serving import latency_estimate, prediction
 from app.serving.schemas import PredictResponse
 from app.threads import PREDICTIONS
@@ -211,6 +214,51 @@ def test_a_chunked_body_is_limited_too(client: InProcessApi) -> None:
     problem_of(client.send("POST", PREDICT, content=chunks(), headers=JSON), 413, "too_large")
 
 
+def request_middleware(client: InProcessApi) -> RequestMiddleware:
+    layer: Any = client.app.middleware_stack
+    while not isinstance(layer, RequestMiddleware):
+        layer = layer.app
+    return layer
+
+
+def test_discarded_bytes_of_a_message_take_no_room(
+    client: InProcessApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    budget = BodyBudget(300_000)
+    monkeypatch.setattr(request_middleware(client), "_budget", budget)
+    client.call("PUT", "/v1/routers/long", 200, json={"model": "m", "fallback": "a@example.org"})
+    with monkeypatch.context() as patch:
+        patch.setattr(type(client.ctx.settings), "max_message_bytes", 200_000, raising=False)
+        patch.delitem(client.ctx.settings.__dict__, "max_message_bytes")
+
+        async def content() -> AsyncIterator[bytes]:
+            yield b"Subject: invoice\r\n\r\n"
+            for _ in range(30):
+                yield b"wrong invoice\r\n" * 3000
+
+        decision = client.call(
+            "POST",
+            "/v1/routers/long/messages",
+            200,
+            content=content(),
+            headers={"Content-Type": "message/rfc822"},
+        )
+    assert decision["message"]["truncated"] is True
+    budget.reserve("nothing is left of it", 225_000)
+
+
+def test_one_client_cannot_take_all_of_the_budget() -> None:
+    budget = BodyBudget(1000, largest=100)
+    budget.reserve("greedy", 750)
+    with pytest.raises(HTTPException, match="for this client"):
+        budget.reserve("greedy", 1)
+    budget.reserve("other", 250)
+    with pytest.raises(HTTPException, match="this process holds 1,000 bytes"):
+        budget.reserve("third", 1)
+    budget.release("greedy", 750)
+    budget.reserve("third", 750)
+
+
 def test_other_methods_are_not_allowed(client: InProcessApi) -> None:
     for method in ("GET", "PUT", "PATCH", "DELETE", "OPTIONS"):
         response = client.send(method, PREDICT)
@@ -384,16 +432,21 @@ def test_an_internationalized_message_is_routed(client: InProcessApi) -> None:
         assert response.json()["message"]["subject"] == "Größe"
 
 
-def test_a_request_is_counted_under_its_operation(client: InProcessApi) -> None:
-    def count(status: int) -> float:
-        text = client.send("GET", "/metrics").text
-        name = f'covey_requests_total{{operation="models_predict",status="{status}"}} '
-        return sum(float(line.removeprefix(name)) for line in text.splitlines() if line.startswith(name))
+def n_requests(client: InProcessApi, operation: str, status: int) -> float:
+    """Return how many requests of an operation had a status."""
+    text = client.send("GET", "/metrics").text
+    name = f'covey_requests_total{{operation="{operation}",status="{status}"}} '
+    return sum(float(line.removeprefix(name)) for line in text.splitlines() if line.startswith(name))
 
-    before = count(200), count(400)
+
+def test_a_request_is_counted_under_its_operation(client: InProcessApi) -> None:
+    def counts() -> list[float]:
+        return [n_requests(client, "models_predict", status) for status in (200, 400)]
+
+    before = counts()
     client.call("POST", PREDICT, 200, json=GOOD)
     client.call("POST", PREDICT, 400, content="{", headers=JSON)
-    assert (count(200), count(400)) == (before[0] + 1, before[1] + 1)
+    assert counts() == [count + 1 for count in before]
 
 
 def test_a_prediction_does_not_look_for_changes_before_the_next_one(
@@ -408,17 +461,28 @@ def test_a_prediction_does_not_look_for_changes_before_the_next_one(
     assert expired
 
 
-def test_an_unexpected_error_is_reported_as_an_internal_error(
-    client: InProcessApi, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_direct", [True, False])
+def test_an_unexpected_error_is_reported_and_counted_as_an_internal_error(
+    client: InProcessApi, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, is_direct: bool
 ) -> None:
-    def fail(*_arguments: Any) -> bytes:
+    def fail(*_arguments: Any) -> Any:
         raise ZeroDivisionError("text of a message")
 
     monkeypatch.setattr(prediction, "_predict", fail)
-    response = client.send("POST", PREDICT, json=GOOD)
+    monkeypatch.setattr(registry, "get_model", fail)
+    operation = "models_predict" if is_direct else "models_get"
+    before = n_requests(client, operation, 500)
+    method, path = ("POST", PREDICT) if is_direct else ("GET", "/v1/models/m")
+    response = client.send(method, path, json=GOOD, headers={"X-Request-ID": "ticket-1"})
     assert response.status_code == 500
-    assert response.json()["code"] == "internal_error"
+    assert (response.json()["code"], response.json()["request_id"]) == ("internal_error", "ticket-1")
     assert "text of a message" not in response.text
+    assert response.headers["X-Request-ID"] == "ticket-1"
+    assert {name: response.headers.get(name) for name in SECURITY_HEADERS} == SECURITY_HEADERS
+    lines: list[Any] = [record.msg for record in caplog.records if isinstance(record.msg, dict)]
+    (line,) = [line for line in lines if line["event"] == "request.internal_error"]
+    assert line["request_id"] == "ticket-1"
+    assert n_requests(client, operation, 500) == before + 1
 
 
 def test_a_client_that_disconnects_is_no_error(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import errno
 import json
+import os
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -29,7 +30,7 @@ from app.keys import service as keys
 from app.keys.schemas import ApiKeyCreate
 from app.maintenance import retention
 from app.routing import kept_messages, message_search
-from app.routing.kept_messages import OriginalMessage, pack, read, read_email, unpack
+from app.routing.kept_messages import MAX_KEPT_BYTES, OriginalMessage, pack, read, read_email, unpack
 from app.routing.message_cipher import DamagedError, MessageCipher, UnknownKeyError
 from models.mail.email import Email
 
@@ -288,6 +289,26 @@ def test_a_message_whose_decision_expires_is_deleted(desk: InProcessApi) -> None
     problem_of(message_of(desk, decision), 404, "not_found")
 
 
+def files_with(ctx: AppContext, text: bytes) -> list[str]:
+    """Return the files of the database that contain a text."""
+    return [path.name for path in ctx.settings.data_dir.glob("covey.db*") if text in path.read_bytes()]
+
+
+@pytest.mark.parametrize("by", ["request", "retention"])
+def test_no_file_of_the_database_contains_the_subject_of_a_deleted_decision(
+    desk: InProcessApi, by: str
+) -> None:
+    subject = f"Divorce-of-{by}".encode()
+    decision = route(desk, content=b"Subject: %s\r\n\r\nmy contract\r\n" % subject)
+    assert files_with(desk.ctx, subject)
+    if by == "request":
+        desk.call("DELETE", f"/v1/decisions/{decision['decision_id']}", 204)
+    else:
+        settings = desk.ctx.settings.model_copy(update={"keep_decisions_days": 1e-9})
+        retention.apply_retention(replace(desk.ctx, settings=settings))
+    assert files_with(desk.ctx, subject) == []
+
+
 @pytest.fixture
 def encrypted(desk: InProcessApi, monkeypatch: pytest.MonkeyPatch) -> InProcessApi:
     """The API with the key 1."""
@@ -320,6 +341,26 @@ def test_a_kept_message_is_encrypted_with_the_first_key(encrypted: InProcessApi)
     for damaged in (row, other):
         with pytest.raises(FileDamaged, match="restore the storage"):
             read(with_keys(ctx, key(1)), damaged)
+
+
+def test_a_message_that_should_be_encrypted_and_is_not_is_refused(encrypted: InProcessApi) -> None:
+    row = row_of(encrypted.ctx, route(encrypted))
+    (path,) = kept_files(encrypted)
+    assert row.kept_message is not None
+    forged = OriginalMessage("message/rfc822", b"Subject: forged\r\n\r\nPay at once.")
+    path.write_bytes(pack(forged, row.kept_message, None))
+    with pytest.raises(FileDamaged):
+        read(with_keys(encrypted.ctx, key(1)), row)
+
+
+def test_a_file_that_becomes_longer_than_any_message_is_damaged() -> None:
+    bomb = pack(OriginalMessage("message/rfc822", bytes(MAX_KEPT_BYTES + 1)), "messages/a", None)
+    assert len(bomb) < 10_000
+    with pytest.raises(DamagedError):
+        unpack(bomb, "messages/a", None)
+    longest = OriginalMessage("message/rfc822", os.urandom(MAX_KEPT_BYTES))
+    cipher = MessageCipher([key(3)])
+    assert unpack(pack(longest, "messages/a.aes", cipher), "messages/a.aes", cipher) == longest
 
 
 def test_messages_from_before_the_first_key_can_be_read(desk: InProcessApi) -> None:
