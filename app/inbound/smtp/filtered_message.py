@@ -13,9 +13,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal, Protocol, Self
 
-from app.inbound.mail_headers import decision_fields, header_length, header_with
+from app.inbound.mail_headers import covey_fields, decision_fields, header_length, header_with
 from app.inbound.routed_message import RoutedMessage
 from app.inbound.service_client import NotRoutedError
 from app.inbound.smtp.next_hop import line_chunks
@@ -26,10 +27,15 @@ MAX_HOPS = 100
 WhenUnavailable = Literal["retry", "pass"]
 """The treatment of a message that cannot be routed: its client sends it again later, or it is handed on."""
 
-_RECEIVED = re.compile(rb"^received[ \t]*:", re.IGNORECASE | re.MULTILINE)
-_DECISION = re.compile(rb"^x-covey-decision[ \t]*:((?:[^\n]|\n[ \t])*)", re.IGNORECASE | re.MULTILINE)
-_DECISION_ID = re.compile(rb"\bid=([\w-]+)")
-_BARE_LF = re.compile(rb"(?<!\r)\n")
+MAX_DECISIONS = 100
+"""How many fields ``X-Covey-Decision`` are read. A filter leaves one in each message."""
+
+MAX_FIELD_BYTES = 4096
+"""How much of a field is read."""
+
+_RECEIVED = re.compile(rb"\nreceived[ \t]*+:", re.IGNORECASE)
+_DECISION_ID = re.compile(rb"x-covey-decision[ \t]*+:.*?\bid=([\w-]++)", re.IGNORECASE | re.DOTALL)
+_MESSAGE_ID = re.compile(rb"\nmessage-id[ \t]*+:[ \t]*+(?:\r\n[ \t]++)?([!-~]{1,500})", re.IGNORECASE)
 
 
 class TooManyHopsError(Exception):
@@ -52,41 +58,56 @@ class IncomingMessage:
         content: the message.
         header_bytes: length of the header with the empty line after it.
         decision_ids: ids of the decisions in its fields ``X-Covey-Decision``.
+        message_id: its Message-ID, as far as it is ASCII; None if it has none.
     """
 
     content: bytes
     header_bytes: int
     decision_ids: frozenset[str]
+    message_id: str | None
 
     @classmethod
     def parse(cls, content: bytes) -> Self:
         """Read the header of a message.
 
-        A line that ends in LF alone ends in CRLF afterwards: receivers disagree about such ends, so that they
-        could be used to smuggle another message into this one.
+        A line that ends in LF alone ends in CRLF afterwards, and so does a line that ends in CR alone before
+        or after a dot: receivers disagree about such ends, so that they could be used to smuggle another
+        message into this one.
 
         Raises:
             TooManyHopsError: the message is in a loop.
         """
-        if content.count(b"\n") != content.count(b"\r\n"):
-            content = _BARE_LF.sub(b"\r\n", content)
-        header = content[: header_length(content)]
-        if len(_RECEIVED.findall(header)) >= MAX_HOPS:
+        content = _with_crlf(content)
+        header = b"\n" + content[: header_length(content)]
+        if sum(1 for _ in islice(_RECEIVED.finditer(header), MAX_HOPS)) == MAX_HOPS:
             raise TooManyHopsError
-        ids = {
-            found.decode("ascii", "replace")
-            for field in _DECISION.findall(header)
-            for found in _DECISION_ID.findall(field)
-        }
-        return cls(content, len(header), frozenset(ids))
+        found = (
+            _DECISION_ID.match(header[begin : min(end, begin + MAX_FIELD_BYTES)].lstrip(b"\r"))
+            for begin, end in covey_fields(header)
+        )
+        ids = islice((match[1].decode("ascii", "replace") for match in found if match), MAX_DECISIONS)
+        message_id = _MESSAGE_ID.search(header)
+        return cls(
+            content, len(header) - 1, frozenset(ids), message_id[1].decode("ascii") if message_id else None
+        )
 
     def lines_with(self, fields: Sequence[tuple[str, str]]) -> Iterator[bytes]:
         """Return the message with header fields added at its top, in pieces of complete lines.
 
         The fields ``X-Covey-…`` that it has are removed. The body stays as it is, byte for byte.
         """
-        yield header_with(self.content[: self.header_bytes], fields, b"\r\n")
+        yield header_with(self.content[: self.header_bytes], fields, has_crlf=True)
         yield from line_chunks(self.content, self.header_bytes)
+
+
+def _with_crlf(content: bytes) -> bytes:
+    """Return a message whose lines end in CRLF, see ``IncomingMessage.parse``."""
+    content = content.replace(b"\r.", b"\r\n.")
+    if content.count(b"\n") != content.count(b"\r\n"):
+        content = content.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
+    if b"\n.\r" in content:
+        content = content.replace(b"\n.\r", b"\n.\r\n").replace(b"\n.\r\n\n", b"\n.\r\n")
+    return content
 
 
 class MessageFilter:

@@ -13,6 +13,7 @@ import re
 import socket
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from typing import Any, ClassVar, cast
@@ -33,7 +34,16 @@ MESSAGE_SECONDS = 900.0
 """How long the routing and delivery of a message can take. The parts have shorter limits of their own."""
 
 SLOT_SECONDS = 60.0
-"""How long a client waits to send a message while others send theirs. Postfix waits two minutes."""
+"""How long a message waits while others are routed. Postfix waits two minutes to send a long one."""
+
+SHORT_BYTES = 256 * 1024
+"""Up to this size, any number of messages can arrive at the same time."""
+
+PROGRESS_SECONDS = 60.0
+"""Time in which a client must send ``PROGRESS_BYTES`` more of a message, or the rest of it."""
+
+PROGRESS_BYTES = 16 * 1024
+"""About the 256 bytes per second that the API requires of its clients."""
 
 BUFFER_BYTES = 65536
 """How much of a connection is buffered."""
@@ -46,7 +56,7 @@ PASSED_ON = ("8BITMIME", "SMTPUTF8", "DSN", "XFORWARD")
 
 _ALL = 2**30
 _END = b"\r\n.\r\n"
-_PATH = re.compile(r'(<(?:"(?:[^"\\]|\\.)*"|[^"<>])*>|[^\s<>]+)(?:[ \t]+(\S.*))?')
+_PATH = re.compile(r'(<(?:"(?:[^"\\]|\\.)*+"|[^"<>])*+>|[^\s<>]+)(?:[ \t]+(\S.*))?')
 _NOT_REPEATABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 _SIZE = re.compile(r"(?:^| )SIZE=(\d+)(?: |$)", re.IGNORECASE)
 _NO_TRANSACTION = Reply.of("503 5.5.1 send MAIL first")
@@ -63,7 +73,8 @@ class FilterState:
         filter: routes the messages.
         clients: networks of the clients that may connect, beside this machine.
         max_bytes: maximum size of a message.
-        slots: limits how many messages are in memory at the same time.
+        arriving: limits how many long messages are in memory at the same time.
+        routing: limits how many messages are routed and handed on at the same time.
         max_connections: how many clients can be connected at the same time.
         connections: the connections.
         closing: ends the sessions with the next hop that are not used any more.
@@ -74,7 +85,8 @@ class FilterState:
     filter: MessageFilter
     clients: Sequence[IPv4Network | IPv6Network]
     max_bytes: int
-    slots: asyncio.Semaphore
+    arriving: asyncio.Semaphore
+    routing: asyncio.Semaphore
     max_connections: int
     connections: set[FilterProtocol] = field(default_factory=set)
     closing: set[asyncio.Task[None]] = field(default_factory=set)
@@ -124,11 +136,24 @@ class FilterProtocol(SMTP):
             self._state.connections.discard(self)
             self._close_hop()
 
+    @override
+    def eof_received(self) -> bool:
+        """Close the connection if the client sends no more, also before its first command."""
+        super().eof_received()
+        return False
+
+    @override
+    def _timeout_cb(self) -> None:
+        # A connection that is only closed stays open while its client does not read the replies.
+        self._writer.transport.abort()
+
     def _refusal(self) -> str | None:
         peer: Any = self._writer.get_extra_info("peername")
         if isinstance(peer, tuple) and not is_allowed(peer[0], self._state.clients):
             log.warning("smtp.client_refused", client=peer[0])
             return "554 5.7.1 this address is not allowed to send mail here"
+        if self._state.stopping:
+            return "421 4.3.2 the filter is stopping, try again later"
         if len(self._state.connections) >= self._state.max_connections:
             return "421 4.3.2 too many connections, try again later"
         return None
@@ -226,23 +251,21 @@ class FilterProtocol(SMTP):
         if not self._n_recipients:
             await self.push("503 5.5.1 no recipient was accepted")
             return
-        try:
-            async with asyncio.timeout(SLOT_SECONDS):
-                await self._state.slots.acquire()
-        except TimeoutError:
-            await self._end_transaction()
-            await self.push("451 4.3.2 too many messages at the same time, try again later")
-            return
         self._has_message = True
+        await self.push("354 end with a dot on a line of its own")
         try:
-            await self.push("354 end with a dot on a line of its own")
-            content = await self._read_content()
-            self._reset_timeout(MESSAGE_SECONDS)
-            for reply in await self._deliver(content):
-                await self.push(reply.encode())
+            async with AsyncExitStack() as slots:
+                content = await self._read_content(slots)
+                self._reset_timeout(MESSAGE_SECONDS)
+                for reply in await self._deliver(content, slots):
+                    await self.push(reply.encode())
+        except _TooSlowError as error:
+            # The rest of the message cannot be told from commands, so the session ends.
+            log.warning("smtp.message_broken_off", reason=str(error))
+            await self.push(f"421 4.4.2 {error}, try again later")
+            self._writer.close()
         finally:
             self._has_message = False
-            self._state.slots.release()
         self._reset_timeout()
         if self._state.stopping:
             self.stop()
@@ -324,18 +347,34 @@ class FilterProtocol(SMTP):
 
     # The message
 
-    async def _read_content(self) -> bytes | None:
-        """Read a message up to the line with a dot; None if it is too large."""
+    async def _read_content(self, slots: AsyncExitStack) -> bytes | None:
+        """Read a message up to the line with a dot; None if it is too large.
+
+        Args:
+            slots: gets a slot for a long message.
+
+        Raises:
+            _TooSlowError: the client sends too slowly, or the message is long and too many others are.
+        """
         content = bytearray(b"\r\n")  # so that a dot in the first line is found like all others
-        is_too_large = False
+        is_too_large = is_long = False
+        loop = asyncio.get_running_loop()
+        deadline, n_bytes = loop.time() + PROGRESS_SECONDS, 0
         while True:
             begin = max(0, len(content) - len(_END) + 1)
-            # Reads all that has arrived: by line, a message of empty lines would take minutes.
-            chunk = await self._reader.read(_ALL)
+            try:
+                async with asyncio.timeout_at(deadline):
+                    # Reads all that has arrived: by line, a message of empty lines would take minutes.
+                    chunk = await self._reader.read(_ALL)
+            except TimeoutError as error:
+                raise _TooSlowError("the message arrives too slowly") from error
             if not chunk:
                 raise ConnectionResetError
             self._reset_timeout()
             content += chunk
+            n_bytes += len(chunk)
+            if n_bytes >= PROGRESS_BYTES:
+                deadline, n_bytes = loop.time() + PROGRESS_SECONDS, 0
             end = content.find(_END, begin)
             if end >= 0:
                 break
@@ -343,6 +382,10 @@ class FilterProtocol(SMTP):
             if len(content) > self._state.max_bytes * 4 // 3 + len(_END):
                 is_too_large = True
                 del content[: -len(_END)]
+            if len(content) > SHORT_BYTES and not is_long:
+                await _wait_for(self._state.arriving, slots)
+                is_long = True
+                deadline, n_bytes = loop.time() + PROGRESS_SECONDS, 0
         if commands := content[end + len(_END) :]:
             # The buffer is empty, so this puts back what belongs to the next commands.
             self._reader.feed_data(commands)
@@ -352,11 +395,14 @@ class FilterProtocol(SMTP):
         content = content.replace(b"\r\n.", b"\r\n")
         return bytes(memoryview(content)[2:]) if len(content) - 2 <= self._state.max_bytes else None
 
-    async def _deliver(self, content: bytes | None) -> list[Reply]:
+    async def _deliver(self, content: bytes | None, slots: AsyncExitStack) -> list[Reply]:
         """Route a message and hand it on. Returns the replies for its client."""
         n_replies = self._n_recipients if self.is_lmtp else 1
         try:
+            await _wait_for(self._state.routing, slots)
             replies = await self._routed(content)
+        except _TooSlowError as error:
+            replies = [Reply.of(f"451 4.3.2 {error}, try again later")]
         except NotRoutedError as error:
             log.warning("smtp.not_routed", reason=str(error))
             replies = [Reply.of("451 4.3.0 the message cannot be routed now, try again later")]
@@ -392,6 +438,18 @@ class FilterProtocol(SMTP):
             replies=[reply.code for reply in replies],
         )
         return replies
+
+
+class _TooSlowError(Exception):
+    """A message does not arrive in time, or waits too long for others; the message says which."""
+
+
+async def _wait_for(slot: asyncio.Semaphore, slots: AsyncExitStack) -> None:
+    try:
+        async with asyncio.timeout(SLOT_SECONDS):
+            await slots.enter_async_context(slot)
+    except TimeoutError as error:
+        raise _TooSlowError("too many messages at the same time") from error
 
 
 class LmtpFilterProtocol(LMTP, FilterProtocol):

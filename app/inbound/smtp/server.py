@@ -40,7 +40,7 @@ class FilterOptions:
         clients: networks of the clients that may connect, beside this machine.
         when_unavailable: what to do with a message that cannot be routed.
         max_bytes: maximum size of a message.
-        max_messages: how many messages are in memory at the same time.
+        max_messages: how many messages are routed at the same time, and how many long ones are in memory.
     """
 
     listen: Address
@@ -66,6 +66,7 @@ class FilterServer:
             message_filter,
             options.clients,
             options.max_bytes,
+            asyncio.Semaphore(options.max_messages),
             asyncio.Semaphore(options.max_messages),
             MAX_CONNECTIONS,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import email
 import json
+import re
 import smtplib
 import socket
 import threading
@@ -25,6 +26,7 @@ from typer.testing import CliRunner
 from waiting import LIMIT_SECONDS, wait_for
 
 from app.cli.main import cli
+from app.inbound.mail_headers import decision_fields
 from app.inbound.routed_message import RoutedMessage
 from app.inbound.service_client import AsyncRouterClient, NotRoutedError
 from app.inbound.smtp import protocol as smtp_protocol
@@ -51,6 +53,7 @@ DECISION: dict[str, Any] = {
     "departments": [{"label": "billing", "destination": "billing@example.org", "score": 1.5}],
     "destinations": ["billing@example.org"],
 }
+DECISION_FIELDS = decision_fields(RoutedMessage.from_json(json.dumps(DECISION).encode()))
 
 
 class FakeRouter:
@@ -105,6 +108,14 @@ class RunningFilter:
             for recipient in recipients or ["desk@example.org"]:
                 assert client.rcpt(recipient)[0] == 250
             return data(client, message, len(recipients) or 1)
+
+    def n_connections(self) -> int:
+        """Return the number of connections."""
+        return len(self._server._state.connections)
+
+    def is_full(self) -> bool | None:
+        """Return True if no more long messages may arrive."""
+        return self._server._state.arriving.locked() or None
 
     def stop(self) -> None:
         """Stop the filter."""
@@ -190,13 +201,14 @@ def test_the_message_gets_the_fields_of_the_decision(mail_filter: RunningFilter)
 
 
 PIECES = [b"\r\n", b".", b"\r", b"a", b"\x00", b"\xff", b":", b" ", b"\r\n.\r\n", b"\r\n..", b"x" * 1500]
+LONE_CR_AT_DOT = re.compile(rb"\r+(?=\.)|(?<=\n\.)\r+(?!\n)")
 
 
 @settings(max_examples=60, deadline=None)
 @given(bodies=st.lists(st.lists(st.sampled_from(PIECES)).map(b"".join), min_size=1, max_size=3))
 def test_the_body_stays_as_it_is(bodies: list[bytes]) -> None:
     for body in bodies:
-        message = b"Subject: Hello\r\n\r\n" + body + b"\r\n"
+        message = b"Subject: Hello\r\n\r\n" + LONE_CR_AT_DOT.sub(b"", body + b"\r\n")
         assert message.count(b"\n") == message.count(b"\r\n")
         parsed = IncomingMessage.parse(message)
         assert b"".join(parsed.lines_with([("X-Covey-Score", "1")])) == b"X-Covey-Score: 1\r\n" + message
@@ -235,8 +247,9 @@ def test_a_message_arrives_as_it_is_however_the_network_divides_it(mail_filter: 
         client.send(stream[cut:])
         assert [client.reply()[:3] for _ in range(5)] == ["250", "250", "250", "354", "250"]
         first, second = (message.content for message in mail_filter.hop.messages[-2:])
-        assert mail_filter.router.messages[-2] == body
-        assert (first.endswith(body), second) == (True, FIELDS)
+        parsed = IncomingMessage.parse(body)
+        assert mail_filter.router.messages[-2] == parsed.content
+        assert (first, second) == (b"".join(parsed.lines_with(DECISION_FIELDS)), FIELDS)
 
     send()
     client.close()
@@ -247,7 +260,9 @@ def test_an_empty_message_arrives(mail_filter: RunningFilter) -> None:
     assert mail_filter.hop.messages[0].content == FIELDS
 
 
-@pytest.mark.parametrize("end", [b"\n.\r\n", b"\n.\n", b"\r\n.\n", b"\r\n.\r"])
+@pytest.mark.parametrize(
+    "end", [b"\n.\r\n", b"\n.\n", b"\r\n.\n", b"\r\n.\r", b"\r.\r", b"\r.\r\n", b"\n.\r", b"\r.\n"]
+)
 def test_no_message_can_be_smuggled_into_another(mail_filter: RunningFilter, end: bytes) -> None:
     client = mail_filter.raw()
     client.send(b"EHLO a\r\nMAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nDATA\r\n")
@@ -255,7 +270,9 @@ def test_no_message_can_be_smuggled_into_another(mail_filter: RunningFilter, end
     assert [client.reply()[:3] for _ in range(5)] == ["250", "250", "250", "354", "250"]
     client.close()
     (received,) = mail_filter.hop.messages
+    # No receiver finds a line end other than CR LF around a dot, which is doubled on its way.
     assert received.content.count(b"\n") == received.content.count(b"\r\n")
+    assert not LONE_CR_AT_DOT.search(received.content)
     assert received.content.endswith(b"MAIL FROM:<evil@b>\r\n")
 
 
@@ -277,6 +294,7 @@ def test_pieces_of_a_message_are_complete_lines() -> None:
         b"A: 1\r\n\r\r\nX-Covey-Departments: forged\r\n\r\nHello\r\n",
         b" , forged\r\nA: 1\r\n\r\nHello\r\n",
         b"X-Covey-Departments: forged\r\n , forged\r\nA: 1\r\n\r\nHello\r\n",
+        b"A: 1\r\n" + b"\r" * 2000 + b"B: 2\r\nX-Covey-Departments: forged\r\n\r\nHello\r\n",
     ],
 )
 def test_a_sender_cannot_forge_the_fields(mail_filter: RunningFilter, message: bytes) -> None:
@@ -289,6 +307,13 @@ def test_a_sender_cannot_forge_the_fields(mail_filter: RunningFilter, message: b
     ]
     assert received["X-Covey-Destinations"] == "billing@example.org"
     assert mail_filter.hop.messages[0].content.endswith(b"\r\n\r\nHello\r\n")
+
+
+def test_the_line_of_a_mailbox_file_stays_first(mail_filter: RunningFilter) -> None:
+    mail_filter.send(b"From ann Mon Jan 1\r\nA: 1\r\n\r\nHello\r\n")
+    assert mail_filter.hop.messages[0].content == (
+        b"From ann Mon Jan 1\r\n" + FIELDS + b"A: 1\r\n\r\nHello\r\n"
+    )
 
 
 # The envelope
@@ -727,26 +752,91 @@ def test_a_message_that_is_too_large_is_refused_and_the_session_continues(hop: R
     ]
 
 
+DATA = b"EHLO a\r\nMAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nDATA\r\n"
+
+
 def test_messages_wait_for_their_turn(hop: RecordingMailServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    begin = b"EHLO a\r\nMAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nDATA\r\n"
+    arrived, go_on = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        arrived.set()
+        assert go_on.wait(LIMIT_SECONDS)
+
+    hop.before_reply = hold
     with running(hop, max_messages=1) as mail_filter:
         first, second = mail_filter.raw(), mail_filter.raw()
-        first.send(begin)
-        assert [first.reply()[:3] for _ in range(4)] == ["250", "250", "250", "354"]
-        second.send(begin)
-        assert [second.reply()[:3] for _ in range(3)] == ["250", "250", "250"]
-        assert not second.has_reply()
-        first.send(b"N: 1\r\n.\r\n")
-        assert first.reply() == "250 2.0.0 kept"
-        assert second.reply()[:3] == "354"
+        first.send(DATA + b"N: 1\r\n.\r\n")
+        assert arrived.wait(LIMIT_SECONDS)
         # Not for ever: the client tries again later.
         monkeypatch.setattr(smtp_protocol, "SLOT_SECONDS", 0.01)
-        first.send(b"MAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nDATA\r\n")
-        assert [first.reply()[:3] for _ in range(3)] == ["250", "250", "451"]
-        second.send(b"N: 2\r\n.\r\n")
-        assert second.reply() == "250 2.0.0 kept"
+        second.send(DATA + b"N: 2\r\n.\r\n")
+        assert [second.reply()[:9] for _ in range(5)][-1] == "451 4.3.2"
+        monkeypatch.setattr(smtp_protocol, "SLOT_SECONDS", LIMIT_SECONDS)
+        second.send(b"MAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nDATA\r\nN: 2\r\n.\r\n")
+        assert [second.reply()[:3] for _ in range(3)] == ["250", "250", "354"]
+        go_on.set()
+        assert [first.reply() for _ in range(5)][-1] == second.reply() == "250 2.0.0 kept"
         first.close()
         second.close()
+
+
+@pytest.mark.parametrize("size", [1, smtp_protocol.SHORT_BYTES + 1])
+def test_slow_clients_do_not_delay_others_and_are_broken_off(
+    hop: RecordingMailServer, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    with running(hop, max_messages=1) as mail_filter:
+        slow = [mail_filter.raw() for _ in range(3)]
+        for client in slow:
+            client.send(DATA + b"a" * size)
+            assert [client.reply()[:3] for _ in range(4)][-1] == "354"
+        assert mail_filter.send() == ["250 2.0.0 kept"]
+        monkeypatch.setattr(smtp_protocol, "PROGRESS_SECONDS", 0.01)
+        monkeypatch.setattr(smtp_protocol, "SLOT_SECONDS", 0.01)
+        late = mail_filter.raw()
+        late.send(DATA + b"a" * size)
+        assert [late.reply()[:9] for _ in range(6)][-2:] == ["421 4.4.2", ""]
+        for client in (*slow, late):
+            client.close()
+
+
+def test_a_long_message_waits_for_others_only_for_a_time(
+    hop: RecordingMailServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = b"a" * (smtp_protocol.SHORT_BYTES + 1) + b"\r\n.\r\n"
+    with running(hop, max_messages=1) as mail_filter:
+        first, second = mail_filter.raw(), mail_filter.raw()
+        first.send(DATA + content[:-5])
+        assert [first.reply()[:3] for _ in range(4)][-1] == "354"
+        wait_for(mail_filter.is_full, what="a long message that arrives")
+        monkeypatch.setattr(smtp_protocol, "SLOT_SECONDS", 0.01)
+        second.send(DATA + content[:-5])
+        assert [second.reply()[:9] for _ in range(6)][-2:] == ["421 4.4.2", ""]
+        first.send(content[-5:])
+        assert first.reply() == "250 2.0.0 kept"
+        for client in (first, second):
+            client.close()
+
+
+def test_a_client_that_does_not_read_is_disconnected(
+    hop: RecordingMailServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(smtp_protocol, "IDLE_SECONDS", 0.2)
+    with running(hop) as mail_filter:
+        client = mail_filter.raw()
+        client.socket.setblocking(False)
+        with suppress(BlockingIOError):
+            while True:
+                client.socket.send(b"EHLO a\r\n" * 4096)
+        wait_for(lambda: mail_filter.n_connections() == 0 or None, what="the end of the connection")
+        client.close()
+
+
+def test_a_client_that_ends_before_the_greeting_is_disconnected(mail_filter: RunningFilter) -> None:
+    with socket.create_connection((mail_filter.address.host, mail_filter.address.port)) as client:
+        client.shutdown(socket.SHUT_WR)
+        client.settimeout(LIMIT_SECONDS)
+        while client.recv(4096):
+            pass
 
 
 def test_too_many_clients_are_asked_to_come_back(
