@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from imap_tools.imap_utf7 import utf7_decode
 
-_TOKEN: Final = re.compile(rb'[()]|"((?:[^"\\]|\\.)*)"|[^\s()"]+')
+_TOKEN: Final = re.compile(rb'[()]|"((?:[^"\\]|\\.)*+)"|[^\s()"]+')
 _ESCAPED: Final = re.compile(rb"\\(.)")
 
 
