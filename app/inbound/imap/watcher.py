@@ -11,12 +11,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
-import httpx
 import structlog
 
 from app.inbound.imap.mailbox import (
@@ -31,6 +31,7 @@ from app.inbound.imap.mailbox import (
 from app.inbound.imap.rules import Rules
 from app.inbound.imap.state import Fingerprint, State, StateFile
 from app.inbound.imap.stopping import end_on_signal
+from app.inbound.monitor import Monitor
 from app.inbound.routed_message import RoutedMessage
 from app.inbound.service_client import NotRoutedError, RouterClient
 
@@ -61,6 +62,7 @@ class WatchOptions:
         idle_seconds: how often to look for messages if the server reports them.
         min_delay: time in seconds between the first two attempts after a failure; it doubles each time.
         max_delay: maximum time in seconds between two attempts after a failure.
+        monitor: counts the messages.
     """
 
     rules: Rules
@@ -70,6 +72,7 @@ class WatchOptions:
     idle_seconds: float = 300.0
     min_delay: float = 1.0
     max_delay: float = 60.0
+    monitor: Monitor = field(default_factory=Monitor)
 
 
 class Watcher:
@@ -119,6 +122,7 @@ class Watcher:
             except (MailboxLostError, RefusedError) as error:
                 if isinstance(error, RefusedError) and not self._was_ready:
                     raise
+                self._options.monitor.fail("mailbox", error)
                 log.warning("imap.unavailable", reason=str(error), retry_seconds=self._delay)
                 time.sleep(self._next_delay())
 
@@ -165,6 +169,7 @@ class Watcher:
         if not self._was_ready:
             self._was_ready = True
             self._on_ready()
+        self._options.monitor.recover("mailbox")
         log.info("imap.connected", idle=mailbox.can_idle, unfinished=len(state.unfinished))
 
     def _renumbered(self, mailbox: Mailbox, old: State) -> State:
@@ -207,11 +212,16 @@ class Watcher:
         for uid in [*new, *waiting]:
             if in_a_row == MAX_FAILURES:
                 break
+            began = time.monotonic()
             try:
                 self._handle(mailbox, uid)
+                self._options.monitor.count("handled", time.monotonic() - began)
                 handled += 1
                 in_a_row = 0
             except (NotRoutedError, RefusedError) as error:
+                outcome = "not_routed" if isinstance(error, NotRoutedError) else "not_delivered"
+                self._options.monitor.count(outcome, time.monotonic() - began)
+                self._options.monitor.fail("messages", error)
                 failures += 1
                 in_a_row += 1
                 log.warning("imap.not_handled", uid=uid, reason=str(error))
@@ -220,7 +230,10 @@ class Watcher:
                     self._file.write(self._state)
         if handled:
             self._file.write(self._state)
-        return handled > 0, failures > 0 or len(waiting) < len(unfinished)
+        is_complete = not failures and len(waiting) == len(unfinished)
+        if is_complete:
+            self._options.monitor.recover("messages")
+        return handled > 0, not is_complete
 
     def _handle(self, mailbox: Mailbox, uid: int) -> None:
         """Handle one message.
@@ -264,7 +277,7 @@ class Watcher:
         try:
             return self._router.route(message.content)
         except NotRoutedError as error:
-            if error.status != httpx.codes.REQUEST_ENTITY_TOO_LARGE:
+            if error.status != HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
                 raise
             reason = str(error)
         log.error("imap.too_large", uid=uid, bytes=n_bytes, reason=reason, folder=fallback)

@@ -13,10 +13,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Literal, Protocol, Self
 
 from app.inbound.mail_headers import covey_fields, decision_fields, header_length, header_with
+from app.inbound.monitor import Monitor
 from app.inbound.routed_message import RoutedMessage
 from app.inbound.service_client import NotRoutedError
 from app.inbound.smtp.next_hop import line_chunks
@@ -45,7 +46,7 @@ class TooManyHopsError(Exception):
 class Router(Protocol):
     """A router of messages, such as ``AsyncRouterClient``."""
 
-    async def route(self, message: bytes) -> RoutedMessage:
+    async def route(self, message: bytes, traceparent: str) -> RoutedMessage:
         """Return the recorded decision on a message, or raise ``NotRoutedError``."""
         ...
 
@@ -96,8 +97,8 @@ class IncomingMessage:
 
         The fields ``X-Covey-…`` that it has are removed. The body stays as it is, byte for byte.
         """
-        yield header_with(self.content[: self.header_bytes], fields, has_crlf=True)
-        yield from line_chunks(self.content, self.header_bytes)
+        header = header_with(self.content[: self.header_bytes], fields, has_crlf=True)
+        return chain([header], line_chunks(self.content, self.header_bytes))
 
 
 def _with_crlf(content: bytes) -> bytes:
@@ -117,26 +118,43 @@ class MessageFilter:
         router: routes the messages.
         name: name of the router.
         when_unavailable: what to do with a message that cannot be routed.
+        monitor: gets to know whether the service is available.
+        review_to: the destination of messages that need a review; None: those of the departments.
     """
 
-    def __init__(self, router: Router, name: str, when_unavailable: WhenUnavailable) -> None:
+    def __init__(
+        self,
+        router: Router,
+        name: str,
+        when_unavailable: WhenUnavailable,
+        monitor: Monitor,
+        review_to: str | None = None,
+    ) -> None:
         self._router = router
+        self._monitor = monitor
         self._name = name
         self._when_unavailable = when_unavailable
+        self._review_to = review_to
 
-    async def fields(self, message: IncomingMessage) -> list[tuple[str, str]]:
+    async def fields(self, message: IncomingMessage, traceparent: str) -> list[tuple[str, str]]:
         """Route a message, and return the fields that it gets.
+
+        Args:
+            message: the message.
+            traceparent: names the trace, see ``new_traceparent``.
 
         Raises:
             NotRoutedError: the message cannot be routed, and is not to be handed on.
         """
         try:
-            decision = await self._router.route(message.content)
-        except NotRoutedError:
+            decision = await self._router.route(message.content, traceparent)
+        except NotRoutedError as error:
+            self._monitor.fail("service", error)
             if self._when_unavailable == "retry":
                 raise
             return [("X-Covey-Decision", f"not-routed; reason=unavailable; router={self._name}")]
+        self._monitor.recover("service")
         if decision.decision_id in message.decision_ids:
             reason = f"not-routed; reason=loop; id={decision.decision_id}; router={decision.router}"
             return [("X-Covey-Decision", reason)]
-        return decision_fields(decision)
+        return decision_fields(decision.with_review_to(self._review_to))

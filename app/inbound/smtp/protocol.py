@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
+import time
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -23,7 +24,8 @@ from aiosmtpd.lmtp import LMTP
 from aiosmtpd.smtp import SMTP, Session
 from typing_extensions import override
 
-from app.inbound.service_client import NotRoutedError
+from app.inbound.monitor import Monitor
+from app.inbound.service_client import NotRoutedError, new_traceparent
 from app.inbound.smtp.filtered_message import MAX_HOPS, IncomingMessage, MessageFilter, TooManyHopsError
 from app.inbound.smtp.next_hop import Address, NextHop, Reply, UnavailableError
 
@@ -51,6 +53,12 @@ BUFFER_BYTES = 65536
 MAX_COMMAND_BYTES = 4096
 """Maximum length of a command."""
 
+LOGGED_RECIPIENTS = 20
+"""How many recipients of a message are logged."""
+
+LOGGED_REPLIES = 20
+"""How many replies of the next hop to a message are logged; LMTP has one for each recipient."""
+
 PASSED_ON = ("8BITMIME", "SMTPUTF8", "DSN", "XFORWARD")
 """Extensions that are announced if the next hop has them: they only concern what is repeated to it."""
 
@@ -59,6 +67,8 @@ _END = b"\r\n.\r\n"
 _PATH = re.compile(r'(<(?:"(?:[^"\\]|\\.)*+"|[^"<>])*+>|[^\s<>]+)(?:[ \t]+(\S.*))?')
 _NOT_REPEATABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 _SIZE = re.compile(r"(?:^| )SIZE=(\d+)(?: |$)", re.IGNORECASE)
+_QUEUE_ID = re.compile(r"(?:^| )IDENT=([!-~]{1,100})", re.IGNORECASE)
+_TRY_AGAIN = Reply.of("451 4.4.1 the next hop is not available, try again later")
 _NO_TRANSACTION = Reply.of("503 5.5.1 send MAIL first")
 
 log = structlog.get_logger(__name__)
@@ -71,6 +81,7 @@ class FilterState:
     Attributes:
         next_hop: the server that gets the messages.
         filter: routes the messages.
+        monitor: counts the messages.
         clients: networks of the clients that may connect, beside this machine.
         max_bytes: maximum size of a message.
         arriving: limits how many long messages are in memory at the same time.
@@ -83,6 +94,7 @@ class FilterState:
 
     next_hop: Address
     filter: MessageFilter
+    monitor: Monitor
     clients: Sequence[IPv4Network | IPv6Network]
     max_bytes: int
     arriving: asyncio.Semaphore
@@ -118,6 +130,8 @@ class FilterProtocol(SMTP):
         self._hop: NextHop | None = None
         self._has_sender = False
         self._n_recipients = 0
+        self._recipients: list[str] = []
+        self._queue_id: str | None = None
         self._has_message = False
 
     # The connection
@@ -240,6 +254,8 @@ class FilterProtocol(SMTP):
         else:
             reply = await self._command(f"RCPT TO:{parsed[0]} {parsed[1]}".rstrip())
             self._n_recipients += reply.accepts
+            if reply.accepts and len(self._recipients) < LOGGED_RECIPIENTS:
+                self._recipients.append(parsed[0].strip("<>"))
             await self.push(reply.encode())
 
     @override
@@ -277,6 +293,8 @@ class FilterProtocol(SMTP):
         if arg is None or not _is_repeatable(arg):
             await self.push("501 5.5.4 syntax: XFORWARD NAME=value")
             return
+        if queue_id := _QUEUE_ID.search(arg):
+            self._queue_id = queue_id[1]
         await self.push((await self._command(f"XFORWARD {arg}")).encode())
 
     @override
@@ -294,7 +312,12 @@ class FilterProtocol(SMTP):
 
     async def _connected(self) -> NextHop:
         if self._hop is None:
-            self._hop = await NextHop.connect(self._state.next_hop)
+            try:
+                self._hop = await NextHop.connect(self._state.next_hop)
+            except UnavailableError as error:
+                self._state.monitor.fail("next_hop", error)
+                raise
+            self._state.monitor.recover("next_hop")
         return self._hop
 
     async def _begin(self, sender: str, parameters: str) -> Reply:
@@ -325,6 +348,7 @@ class FilterProtocol(SMTP):
     async def _end_transaction(self, *, abort: bool = False) -> None:
         """Let the next hop forget the message that has begun."""
         has_sender, self._has_sender, self._n_recipients = self._has_sender, False, 0
+        self._recipients, self._queue_id = [], None
         if self._hop is None:
             return
         if abort:
@@ -398,44 +422,84 @@ class FilterProtocol(SMTP):
     async def _deliver(self, content: bytes | None, slots: AsyncExitStack) -> list[Reply]:
         """Route a message and hand it on. Returns the replies for its client."""
         n_replies = self._n_recipients if self.is_lmtp else 1
+        began = time.monotonic()
+        traceparent = new_traceparent()
+        facts: dict[str, Any] = {
+            "queue_id": self._queue_id,
+            "recipients": self._recipients,
+            "n_recipients": self._n_recipients,
+            "trace_id": traceparent.split("-")[1],
+        }
+        monitor, outcome = self._state.monitor, "refused"
         try:
             await _wait_for(self._state.routing, slots)
-            replies = await self._routed(content)
+            replies = await self._routed(content, traceparent, facts)
+            if any(reply.accepts for reply in replies):
+                outcome = "handled"
+            elif all(400 <= reply.code < 500 for reply in replies):
+                outcome = "not_delivered"
         except _TooSlowError as error:
+            outcome = "not_routed"
+            log.warning("smtp.not_routed", reason=str(error), **facts)
             replies = [Reply.of(f"451 4.3.2 {error}, try again later")]
         except NotRoutedError as error:
-            log.warning("smtp.not_routed", reason=str(error))
+            outcome = "not_routed"
+            log.warning("smtp.not_routed", reason=str(error), **facts)
             replies = [Reply.of("451 4.3.0 the message cannot be routed now, try again later")]
+        except UnavailableError as error:
+            outcome = "not_delivered"
+            monitor.fail("next_hop", error)
+            log.warning("smtp.next_hop_unavailable", reason=str(error), **facts)
+            replies = [_TRY_AGAIN]
         except TooManyHopsError:
-            log.warning("smtp.loop", hops=MAX_HOPS)
+            log.warning("smtp.loop", hops=MAX_HOPS, **facts)
             replies = [Reply.of("554 5.4.6 too many hops: the message is in a loop")]
         except Exception:
             # An unforeseen error must not lose the message: its client sends it again.
-            log.exception("smtp.failed")
+            outcome = "failed"
+            log.exception("smtp.failed", **facts)
             replies = [Reply.of("451 4.3.0 internal error, try again later")]
             await self._end_transaction(abort=True)
+        monitor.count(outcome, time.monotonic() - began)
         await self._end_transaction()
         # One reply of an SMTP server is for all recipients.
         return replies * n_replies if len(replies) == 1 else replies
 
-    async def _routed(self, content: bytes | None) -> list[Reply]:
+    async def _routed(self, content: bytes | None, traceparent: str, facts: dict[str, Any]) -> list[Reply]:
+        """Route a message and hand it on. Adds what is learned about it to ``facts``."""
+        began = time.monotonic()
         if content is None:
             return [Reply.of(_too_large(self._state.max_bytes))]
         message = await asyncio.to_thread(IncomingMessage.parse, content)
+        facts["message_id"] = message.message_id
         del content
-        fields = await self._state.filter.fields(message)
-        reply = await self._command("DATA")
-        if reply.code != 354 or self._hop is None:
-            return [_try_again(UnavailableError("unexpected reply to DATA")) if reply.accepts else reply]
-        n_replies = self._n_recipients if self._state.next_hop.lmtp else 1
-        lines = message.lines_with(fields)
-        replies = await self._hop.send(lines, n_replies)
-        # The transaction has ended.
-        self._has_sender = False
+        fields = await self._state.filter.fields(message, traceparent)
+        lines = await asyncio.to_thread(message.lines_with, fields)
+        if self._hop is None:
+            raise UnavailableError("the connection to the next hop is broken")
+        try:
+            reply = await self._hop.command("DATA")
+        except UnavailableError:
+            self._hop = None
+            raise
+        if reply.code != 354:
+            if reply.accepts:
+                raise UnavailableError(f"the next hop replied {reply} to DATA")
+            replies = [reply]
+        else:
+            n_replies = self._n_recipients if self._state.next_hop.lmtp else 1
+            replies = await self._hop.send(lines, n_replies)
+            # The transaction has ended.
+            self._has_sender = False
+        event = (
+            "smtp.message_handed_on" if any(reply.accepts for reply in replies) else "smtp.message_refused"
+        )
         log.info(
-            "smtp.message_handed_on",
+            event,
             decision=dict(fields)["X-Covey-Decision"],
-            replies=[reply.code for reply in replies],
+            replies=[str(reply)[:200] for reply in replies[:LOGGED_REPLIES]],
+            seconds=round(time.monotonic() - began, 3),
+            **facts,
         )
         return replies
 
@@ -487,4 +551,4 @@ def _too_large(limit: int) -> str:
 
 def _try_again(error: UnavailableError) -> Reply:
     log.warning("smtp.next_hop_unavailable", reason=str(error))
-    return Reply.of("451 4.4.1 the next hop is not available, try again later")
+    return _TRY_AGAIN

@@ -14,6 +14,7 @@ from ipaddress import ip_network
 from pathlib import Path
 from random import Random
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
@@ -21,16 +22,19 @@ from captured_logs import captured_logs
 from decision_service import decision_service
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from production import free_port
 from recording_mail_server import RecordingMailServer, mail_server
 from typer.testing import CliRunner
 from waiting import LIMIT_SECONDS, wait_for
 
 from app.cli.main import cli
 from app.inbound.mail_headers import decision_fields
+from app.inbound.monitor import Monitor
 from app.inbound.routed_message import RoutedMessage
-from app.inbound.service_client import AsyncRouterClient, NotRoutedError
+from app.inbound.service_client import NotRoutedError
 from app.inbound.smtp import protocol as smtp_protocol
 from app.inbound.smtp import server as smtp_server
+from app.inbound.smtp.async_client import AsyncRouterClient
 from app.inbound.smtp.filtered_message import MAX_HOPS, IncomingMessage, MessageFilter
 from app.inbound.smtp.next_hop import Address, AddressError, line_chunks
 from app.inbound.smtp.protocol import is_allowed
@@ -63,11 +67,13 @@ class FakeRouter:
         self.decision: dict[str, Any] = DECISION
         self.error: Exception | None = None
         self.messages: list[bytes] = []
+        self.traces: list[str] = []
 
-    async def route(self, message: bytes) -> RoutedMessage:
+    async def route(self, message: bytes, traceparent: str) -> RoutedMessage:
         if self.error:
             raise self.error
         self.messages.append(message)
+        self.traces.append(traceparent)
         return RoutedMessage.from_json(json.dumps(self.decision).encode())
 
 
@@ -80,12 +86,15 @@ class RunningFilter:
         self.portal = portal
         self.hop = hop
         self.router = FakeRouter()
+        self.monitor = Monitor()
         self._stopped = False
 
         async def start() -> None:
             router = AsyncRouterClient(url, "frontdesk", "cov_secret") if url else self.router
-            message_filter = MessageFilter(router, "frontdesk", options.when_unavailable)
-            self._server = FilterServer(options, message_filter)
+            message_filter = MessageFilter(
+                router, "frontdesk", options.when_unavailable, self.monitor, options.review_to
+            )
+            self._server = FilterServer(options, message_filter, self.monitor)
             self.address = await self._server.start()
 
         portal.call(start)
@@ -643,6 +652,83 @@ def test_the_filter_continues_when_the_service_is_available_again(hop: Recording
             with decision_service(port):
                 assert mail_filter.send() == ["250 2.0.0 kept"]
     assert len(hop.messages) == 4
+
+
+# Logs and metrics
+
+
+def health(mail_filter: RunningFilter, path: str) -> tuple[str, str]:
+    """Return status and body of a response of the monitor."""
+    statuses: list[str] = []
+
+    def start(status: str, *_: object) -> Any:
+        statuses.append(status)
+
+    body = mail_filter.monitor.app()({"PATH_INFO": path, "REQUEST_METHOD": "GET"}, start)
+    return statuses[0], b"".join(body).decode()
+
+
+def test_the_log_tells_what_became_of_each_message(mail_filter: RunningFilter) -> None:
+    mail_filter.hop.extensions = ["XFORWARD IDENT"]
+    mail_filter.hop.replies["RCPT TO:<b@"] = "550 5.1.1 unknown"
+    message = b"Subject: Hello\r\nMESSAGE-ID:\r\n <1@example.com>\r\n\r\nHello\r\n"
+    with captured_logs(smtp_protocol) as events, mail_filter.client() as client:
+        for _ in range(2):
+            client.docmd("XFORWARD IDENT=4XYZ SOURCE=REMOTE")
+            client.mail("ann@example.com")
+            assert [client.rcpt(recipient)[0] for recipient in ("a@x", "b@x", "c@x")] == [250, 550, 250]
+            data(client, message, 1)
+            mail_filter.router.error = NotRoutedError("the service is not available")
+    handed_on, not_routed = events
+    expected = {
+        "queue_id": "4XYZ",
+        "recipients": ["a@x", "c@x"],
+        "n_recipients": 2,
+        "message_id": "<1@example.com>",
+    }
+    assert {name: handed_on[name] for name in expected} == expected
+    assert {name: not_routed[name] for name in expected} == expected
+    assert handed_on["replies"] == ["250 2.0.0 kept"]
+    assert handed_on["seconds"] >= 0
+    assert mail_filter.router.traces[0].split("-")[1] == handed_on["trace_id"] != not_routed["trace_id"]
+
+
+def test_metrics_and_health_tell_whether_messages_are_handled(mail_filter: RunningFilter) -> None:
+    assert health(mail_filter, "/health")[0] == "200 OK"
+    assert 'covey_mail_messages_total{outcome="not_routed"} 0.0' in health(mail_filter, "/metrics")[1]
+    mail_filter.router.error = NotRoutedError("no route")
+    mail_filter.send()
+    status, body = health(mail_filter, "/health")
+    assert (status, json.loads(body)["reasons"]) == ("503 Service Unavailable", {"service": "no route"})
+    mail_filter.router.error = None
+    mail_filter.hop.replies["connect"] = "554 no"
+    client = mail_filter.raw()
+    client.send(b"EHLO a\r\n")
+    assert client.reply().startswith("421 4.3.2")
+    client.close()
+    assert {*json.loads(health(mail_filter, "/health")[1])["reasons"]} == {"service", "next_hop"}
+    mail_filter.hop.replies.clear()
+    mail_filter.send()
+    assert health(mail_filter, "/health") == ("200 OK", '{"status": "ok", "reasons": {}}\n')
+    metrics = health(mail_filter, "/metrics")[1]
+    for outcome in ("handled", "not_routed"):
+        assert f'covey_mail_messages_total{{outcome="{outcome}"}} 1.0' in metrics
+    assert health(mail_filter, "/")[0] == "404 Not Found"
+
+
+def test_the_monitor_listens_on_the_address_of_the_option() -> None:
+    monitor, port = Monitor(), free_port()
+    with monitor.serve(f"127.0.0.1:{port}"), urlopen(f"http://127.0.0.1:{port}/health") as response:
+        assert response.status == 200
+    with pytest.raises(ValueError, match="HOST:PORT"), monitor.serve("9000"):
+        pass
+
+
+def test_a_message_that_needs_a_review_goes_to_people(hop: RecordingMailServer) -> None:
+    with running(hop, review_to="people@example.org") as mail_filter:
+        mail_filter.router.decision = {**DECISION, "disposition": "review"}
+        mail_filter.send()
+    assert b"\r\nX-Covey-Destinations: people@example.org\r\n" in hop.messages[0].content
 
 
 # Loops
