@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeAlias
 
 import fork_server
 
@@ -29,37 +30,49 @@ exit($status =~ /^\d+$/ ? $status : 75);
 """
 
 
+Run: TypeAlias = Callable[[list[str], bytes], int]
+
+
+def in_fork_server(environment: Callable[[], dict[str, str]]) -> Run:
+    """Return how to run the command as a fork, with the environment that a function returns."""
+
+    def run(words: list[str], message: bytes) -> int:
+        result = fork_server.run(words, environment(), message)
+        sys.stderr.write(result.stderr.decode())
+        return result.returncode
+
+    return run
+
+
 class _Handler(socketserver.StreamRequestHandler):
     def handle(self) -> None:
         assert isinstance(self.server, _Server)
         words = [
             self.rfile.read(int(self.rfile.readline())).decode() for _ in range(int(self.rfile.readline()))
         ]
-        result = fork_server.run(words, self.server.environment(), self.rfile.read())
-        sys.stderr.write(result.stderr.decode())
-        self.wfile.write(str(result.returncode).encode())
+        self.wfile.write(str(self.server.run(words, self.rfile.read())).encode())
         self.request.shutdown(socket.SHUT_WR)
 
 
 class _Server(socketserver.ThreadingUnixStreamServer):
-    def __init__(self, path: Path, environment: Callable[[], dict[str, str]]) -> None:
+    def __init__(self, path: Path, run: Run) -> None:
         super().__init__(str(path), _Handler)
-        self.environment = environment
+        self.run = run
 
 
 @contextmanager
-def relay(environment: Callable[[], dict[str, str]]) -> Iterator[Path]:
+def relay(run: Run) -> Iterator[Path]:
     """Yield a script that stands for the command ``covey``.
 
     Args:
-        environment: returns its environment, each time that it runs.
+        run: runs the command with arguments and an input, and returns its exit status.
     """
     with tempfile.TemporaryDirectory(prefix="covey-relay-") as folder:
         Path(folder).chmod(0o755)
         path, script = Path(folder, "relay"), Path(folder, "relay.pl")
         script.write_text(_SCRIPT.replace("{socket}", str(path)))
         script.chmod(0o755)
-        with _Server(path, environment) as server:
+        with _Server(path, run) as server:
             path.chmod(0o666)
             thread = threading.Thread(target=server.serve_forever)
             thread.start()

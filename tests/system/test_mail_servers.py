@@ -86,7 +86,8 @@ def message(number: int) -> bytes:
 @contextmanager
 def relay(service: Service) -> Iterator[str]:
     """Yield a command for recipes that stands for ``covey``; it uses the service of this test."""
-    with command_relay.relay(lambda: {**os.environ, "COVEY_URL": service.url}) as script:
+    run = command_relay.in_fork_server(lambda: {**os.environ, "COVEY_URL": service.url})
+    with command_relay.relay(run) as script:
         yield str(script)
 
 
