@@ -97,13 +97,13 @@ def _shapes() -> Iterator[tuple[str, Shape]]:
     for start, end in ((b'{"instances":[', b"1]}"), (b'{"instances":[{"features":[', b"1]}]}")):
         body = _repeated(start, b"1,", end, 8 * MIB)
         yield f"8 MiB of numbers after {start.decode()}", Shape(PREDICT, body, (413,))
-    for what, part, n in (
+    for what, tag, n in (
         ("tags", "<a/>", 480_000),
         ("controls", "<Choices/>", 180_000),
         ("open tags", "<a>", 600_000),
         ("choices", '<Choice value="a"/>', 100_000),
     ):
-        yield f"a configuration of {what}", Shape(LABEL_STUDIO, _config(part, n), (200, 422))
+        yield f"a configuration of {what}", Shape(LABEL_STUDIO, _config(tag, n), (200, 422))
 
 
 @attack("bodies that hold the event loop")
