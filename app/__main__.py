@@ -1,5 +1,5 @@
 """Run the command ``covey`` as ``python -m app``."""
 
-from app.cli.main import main
+from app.cli.entry import main
 
 main()

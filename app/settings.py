@@ -94,6 +94,10 @@ class Settings(BaseSettings):
     worker_concurrency: PositiveInt = 2
     """Number of jobs that one worker runs at the same time."""
 
+    worker_metrics: str = ""
+    """Address, ``HOST:PORT``, at which a worker serves ``/metrics`` and ``/health``. Each worker of a machine
+    needs a port of its own. Empty: it serves none."""
+
     job_threads: PositiveInt = 1
     """Number of threads that numerical libraries, and trainings of ``svm`` and ``h_svm``, can use in one
     job."""
@@ -148,6 +152,14 @@ class Settings(BaseSettings):
     keep_webhook_deliveries_days: NonNegativeFloat = 30.0
     """Age in days, at least an hour, at which a finished delivery of a webhook is deleted. The default leaves
     a month to find out what a receiver got. 0: never."""
+
+    keep_versions: NonNegativeInt = 0
+    """Number of versions of each model that are kept. Older ones are deleted a day after their training,
+    except those that an alias has or had before, or that a router or a job uses. 0: all versions are kept."""
+
+    keep_datasets: NonNegativeInt = 0
+    """Number of data sets that are kept. Older ones are deleted a day after their creation, except those of
+    existing versions, evaluations and experiments, or that a job uses. 0: all data sets are kept."""
 
     lease_seconds: PositiveFloat = 8.0
     """Time after which a worker that sends no heartbeat loses its jobs. A worker sends a heartbeat every

@@ -41,12 +41,14 @@ SQL_FILES = {
 MORE_SQL_FILES = {
     "app/console/sessions.py",
     "app/datasets/feedback.py",
+    "app/health/database_metrics.py",
     "app/health/overview.py",
     "app/jobs/events.py",
     "app/jobs/handing_out.py",
     "app/jobs/queue.py",
     "app/jobs/views.py",
     "app/keys/last_used.py",
+    "app/maintenance/old_versions.py",
     "app/maintenance/retention.py",
     "app/maintenance/unused_files.py",
     "app/registry/alias_changes.py",
@@ -56,6 +58,7 @@ MORE_SQL_FILES = {
     "app/routing/decision_search.py",
     "app/routing/decisions.py",
     "app/routing/feedback_labels.py",
+    "app/routing/message_search.py",
     "app/routing/report/drift_events.py",
     "app/routing/report/service.py",
     "workers/heartbeat.py",
@@ -349,7 +352,9 @@ def test_few_modules_start_threads() -> None:
     }
     # The others load files and read the database, on request, and abandon calls that do not end.
     of_serving = {"app/routing/decision_writer.py", "app/serving/loaded_models.py", "app/serving/state.py"}
-    assert found == {"app/background.py", *of_serving}
+    # Ends the process although the main thread waits for a function of C.
+    of_mailboxes = {"app/inbound/imap/stopping.py"}
+    assert found == {"app/background.py", "app/health/monitor.py", *of_serving, *of_mailboxes}
 
 
 # Files that run code when they are loaded
@@ -467,7 +472,7 @@ def test_no_statement_is_text() -> None:
             if name in {"exec_driver_sql", "raw_connection"} or (name == "text" and name in from_sqlalchemy):
                 found.add(where(path))
     # Pragmas and locks, conditions of indexes, the check for damage, and the INSERT of decisions.
-    of_database = {"app/db/session.py", "app/db/schema.py", "app/db/tables.py", "app/db/failures.py"}
+    of_database = {f"app/db/{name}.py" for name in ("session", "schema", "tables", "failures", "locks")}
     assert found == {*of_database, "app/routing/decision_rows.py"}
 
 

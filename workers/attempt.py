@@ -20,6 +20,7 @@ from app.db.session import DATABASE_UNAVAILABLE, Transaction
 from app.jobs import checkpoints, queue
 from app.jobs.queue import Claim, LostClaimError
 from app.jobs.retry import write_with_retry
+from app.jobs.run_counts import count_run
 from workers import job_kinds, stopping
 from workers.job_process import EX_TEMPFAIL, UNAVAILABLE_EVENT, JobProcess
 from workers.lease import LeaseRenewal
@@ -129,6 +130,7 @@ def _clean_up(ctx: AppContext, claim: Claim, child: JobProcess) -> str | None:
     if job is not None and job.fence == claim.fence:
         # The job process writes the final state shortly before it exits.
         child.wait(EXIT_SECONDS)
+        count_run(ctx.db, job)
     log.info("job.finished", state=job.state if job is not None else "deleted")
     try:
         checkpoints.delete_all(ctx.storage, claim.job_id)

@@ -238,7 +238,7 @@ class RequestMiddleware:
                 with CancelScope(shield=True):
                     await release()
             seconds = time.perf_counter() - started
-            operation = _operation(scope)
+            operation = operation_id(scope.get("route"))
             count_request(operation, status, seconds)
             self._access_log.write(scope["method"], path, operation, status, seconds)
             if (spans := scope["app"].state.spans) is not None:
@@ -284,9 +284,8 @@ def _record_span(
     )
 
 
-def _operation(scope: Scope) -> str:
-    """Return the id of the operation that has handled a request."""
-    route = scope.get("route")
+def operation_id(route: object) -> str:
+    """Return the id of the operation of a route."""
     return getattr(route, "operation_id", None) or getattr(route, "unique_id", None) or "none"
 
 

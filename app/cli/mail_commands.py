@@ -3,123 +3,50 @@
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import replace
 from ipaddress import ip_address, ip_network
 from pathlib import Path
-from typing import Annotated, Literal, NoReturn
+from typing import Annotated, Literal
 
 import typer
 
+from app.cli import entry
 from app.cli.errors import CommandError
+from app.inbound import pipe
+from app.inbound.service_client import KEY_VARIABLE, LOCAL_URL, URL_VARIABLE, check_url, read_key
 
 Router = Annotated[str, typer.Option("--router", help="Name of the router.")]
-Url = Annotated[str, typer.Option(envvar="COVEY_URL", help="URL of the service.")]
-Key = Annotated[
+Url = Annotated[str, typer.Option(envvar=URL_VARIABLE, help="URL of the service.")]
+KeyFile = Annotated[
+    Path | None, typer.Option(help=f"File that contains the API key. Default: the variable `{KEY_VARIABLE}`.")
+]
+ReviewTo = Annotated[
     str | None,
     typer.Option(
-        "--key", envvar="COVEY_API_KEY", help="API key with the scope predict, if the service requires one."
+        help="Destination in the header fields of messages that need a review, instead of those of the "
+        "predicted departments."
     ),
 ]
-KeyFile = Annotated[Path | None, typer.Option(help="File that contains the API key.")]
-LOCAL_URL = "http://127.0.0.1:8000"
+
+
+Metrics = Annotated[
+    str | None,
+    typer.Option(
+        help="Address for metrics (/metrics) and the health check (/health): HOST:PORT. Default: none."
+    ),
+]
 
 
 def add_to(cli: typer.Typer) -> None:
     """Add the commands to the command line."""
-    cli.command()(route)
+    anything = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+    cli.command(help=pipe.DESCRIPTION, context_settings=anything)(route)
     cli.command()(smtp)
     cli.command()(imap)
 
 
-class _Finished(BaseException):
-    """``covey route`` has routed a message and ends with a status."""
-
-    def __init__(self, status: int) -> None:
-        super().__init__(status)
-        self.status = status
-
-
-def run_for_mail_server(cli: typer.Typer) -> NoReturn:
-    """Run ``covey route``, so that every failure ends with EX_TEMPFAIL, also a wrong option or a defect.
-
-    After any other status, a mail server returns the message to its sender, and its receiver never gets it.
-    """
-    try:
-        cli()
-    except _Finished as finished:
-        sys.exit(finished.status)
-    except SystemExit as error:
-        if not error.code:  # --help
-            raise
-    except Exception as error:  # noqa: BLE001 - reported; the mail server keeps the message
-        typer.echo(f"covey: not routed, send the message again: {type(error).__name__}: {error}", err=True)
-    sys.exit(os.EX_TEMPFAIL)
-
-
-def check_url(url: str) -> None:
-    """Refuse a URL that cannot be that of the service.
-
-    Raises:
-        CommandError: it is no URL of HTTP.
-    """
-    if not url.startswith(("http://", "https://")):
-        raise CommandError(f"the URL {url!r} does not begin with http:// or https://")
-
-
-def read_key(key: str | None, file: Path | None) -> str | None:
-    """Return the API key of the options, or None if there is none.
-
-    Raises:
-        CommandError: the file cannot be read.
-    """
-    if file is None:
-        return key
-    try:
-        return file.read_text().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise CommandError(f"the API key cannot be read: {error}") from error
-
-
-def route(
-    router: Router,
-    url: Url = LOCAL_URL,
-    key: Key = None,
-    key_file: KeyFile = None,
-    add_headers: Annotated[
-        bool, typer.Option("--add-headers", help="Write the message with the header fields of the decision.")
-    ] = False,
-    headers: Annotated[
-        bool, typer.Option("--headers", help="Write only the header fields of the decision.")
-    ] = False,
-    timeout: Annotated[float, typer.Option(min=1.0, help="Maximum time to wait, in seconds.")] = 60.0,
-    command: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Command after `--` that gets the output as its input. The word %destinations stands for "
-            "the destinations of the message."
-        ),
-    ] = None,
-) -> None:
-    """Route the message on standard input, and write the decision as JSON.
-
-    If there is no decision, whatever the reason, the exit status is 75 (EX_TEMPFAIL) and nothing is written:
-    a mail server then keeps the message and tries again. With a command, the exit status is that of the
-    command.
-    """
-    from app.inbound import pipe
-    from app.inbound.service_client import NotRoutedError, RouterClient
-
-    try:
-        if add_headers and headers:
-            raise CommandError("use --add-headers or --headers, not both")
-        output: pipe.Output = "message" if add_headers else "headers" if headers else "json"
-        with RouterClient(url, router, read_key(key, key_file), timeout) as client:
-            status = pipe.route(client, sys.stdin.buffer, sys.stdout.buffer, output, command or [])
-    except (NotRoutedError, CommandError) as error:
-        typer.echo(f"covey: not routed, send the message again: {error}", err=True)
-        raise typer.Exit(os.EX_TEMPFAIL) from error
-    raise _Finished(status)
+def route(context: typer.Context) -> None:  # noqa: D103 - its help is that of the module
+    entry.route(context.args)
 
 
 def smtp(
@@ -150,14 +77,20 @@ def smtp(
         ),
     ] = "retry",
     url: Url = LOCAL_URL,
-    key: Key = None,
     key_file: KeyFile = None,
     timeout: Annotated[
         float, typer.Option(min=1.0, max=300.0, help="Maximum time to wait for the service, in seconds.")
     ] = 60.0,
+    review_to: ReviewTo = None,
+    metrics: Metrics = None,
     max_bytes: Annotated[int, typer.Option(min=1024, help="Maximum size of a message.")] = 33_554_432,
     max_messages: Annotated[
-        int, typer.Option(min=1, help="Maximum number of messages in memory at the same time.")
+        int,
+        typer.Option(
+            min=1,
+            help="Maximum number of messages that are routed at the same time, and of long messages in "
+            "memory.",
+        ),
     ] = 10,
 ) -> None:
     """Run a content filter for mail servers: it routes messages, adds header fields, and hands them on.
@@ -166,9 +99,8 @@ def smtp(
     filters mail at …`; it appears as soon as the filter accepts connections. SIGTERM stops the filter after
     the messages in progress.
     """
-    from httpx import InvalidURL
-
     from app import logs
+    from app.inbound.monitor import Monitor
     from app.inbound.smtp.next_hop import Address
     from app.inbound.smtp.server import FilterOptions, ListenError, serve
     from app.settings import Settings
@@ -183,19 +115,22 @@ def smtp(
             when_unavailable,
             max_bytes,
             max_messages,
+            review_to,
         )
-        serve(
-            options,
-            url,
-            router,
-            read_key(key, key_file),
-            timeout,
-            lambda address: typer.echo(f"Covey filters mail at {address}"),
-        )
+        monitor = Monitor()
+        with monitor.serve(metrics):
+            serve(
+                options,
+                url,
+                router,
+                read_key(key_file),
+                timeout,
+                monitor,
+                lambda address: typer.echo(f"Covey filters mail at {address}"),
+            )
     except (
         ListenError,
         CommandError,
-        InvalidURL,
         ValueError,
     ) as error:  # of an address or network: ValueError
         typer.echo(f"covey: {error}", err=True)
@@ -265,8 +200,8 @@ def imap(
         float,
         typer.Option(min=1.0, help="How often to look for messages if the server does not report them."),
     ] = 60.0,
+    metrics: Metrics = None,
     url: Url = LOCAL_URL,
-    key: Key = None,
     key_file: KeyFile = None,
     timeout: Annotated[
         float, typer.Option(min=1.0, help="Maximum time to wait for the service, in seconds.")
@@ -282,10 +217,12 @@ def imap(
     from app.inbound.imap.rules import Rules
     from app.inbound.imap.state import StateError
     from app.inbound.imap.watcher import WatchOptions, watch
+    from app.inbound.monitor import Monitor
     from app.inbound.service_client import RouterClient
     from app.settings import Settings
 
-    logs.configure(Settings())
+    settings = Settings()
+    logs.configure(settings)
     try:
         check_url(url)
         rules = Rules(action, _folders_by_label(folder_for), folder, review_folder, fallback_folder, keyword)
@@ -299,16 +236,23 @@ def imap(
                 "--security tls or starttls, or --insecure"
             )
         server = Server(host, port or PORTS[security], security, user, _read_password(password_file), ca_file)
-        with RouterClient(url, router, read_key(key, key_file), timeout) as client:
+        monitor = Monitor()
+        with monitor.serve(metrics), RouterClient(url, router, read_key(key_file), timeout) as client:
             watch(
                 server,
                 mailbox,
                 client,
                 state,
-                WatchOptions(rules, create, existing, poll_seconds),
+                WatchOptions(rules, create, existing, poll_seconds, monitor=monitor),
                 lambda account: typer.echo(f"Covey watches {account}"),
+                settings.max_message_bytes,
             )
-    except (RefusedError, StateError, CommandError) as error:
+    except (
+        RefusedError,
+        StateError,
+        CommandError,
+        ValueError,
+    ) as error:  # of an address or a key: ValueError
         typer.echo(f"covey: {error}", err=True)
         raise typer.Exit(1) from error
 

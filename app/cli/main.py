@@ -20,6 +20,7 @@ from rich.console import Console
 from app import logs
 from app.cli import mail_commands
 from app.cli.errors import CommandError
+from app.inbound.service_client import read_key
 from app.settings import PREFIX, Settings, unknown_variables
 from app.version import __version__
 
@@ -215,9 +216,7 @@ def demo_command(
 def experiment_command(
     file: Annotated[Path, typer.Argument(help="YAML file with the fields of an experiment.")],
     url: Annotated[str, typer.Option(help="URL of the service.")] = "http://127.0.0.1:8000",
-    key: Annotated[
-        str | None, typer.Option(envvar="COVEY_API_KEY", help="API key, if the service requires one.")
-    ] = None,
+    key_file: mail_commands.KeyFile = None,
     report: Annotated[
         list[Path] | None,
         typer.Option(
@@ -229,6 +228,10 @@ def experiment_command(
     from app.cli import experiment
 
     with _reported_errors():
+        try:
+            key = read_key(key_file)
+        except ValueError as error:
+            raise CommandError(str(error)) from error
         experiment.run(Console(), file, url, key, report or [])
 
 
@@ -336,6 +339,4 @@ def openapi() -> None:
 
 def main() -> None:
     """Run the command line."""
-    if sys.argv[1:2] == ["route"]:
-        mail_commands.run_for_mail_server(cli)
     cli()

@@ -659,6 +659,20 @@ class CatalogRevision(Base):
     revision: Mapped[int] = mapped_column(BigInteger)
 
 
+class StoredCounter(Base):
+    """A counter that outlives the processes that count; see ``app.db.counters``."""
+
+    __tablename__ = "stored_counters"
+
+    name: Mapped[str] = mapped_column(String(40), primary_key=True)
+    label: Mapped[str] = mapped_column(String(80), primary_key=True)
+    """What is counted, for example the name of a retention rule; empty if there is only one."""
+    number: Mapped[int] = mapped_column(BigInteger)
+    total: Mapped[float] = mapped_column(Float)
+    """The sum of what each event adds, for example seconds."""
+    updated_at: Mapped[datetime]
+
+
 class BackupLock(Base):
     """A backup that is running. Files are not deleted before ``expires_at``; see ``app.db.backup_lock``."""
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Self
-
-import msgspec
+import json
+from typing import Any, NamedTuple, Self
 
 
 class UnexpectedResponseError(ValueError):
     """A response is not a decision; the message says what is wrong."""
 
 
-class RoutedDepartment(msgspec.Struct, frozen=True):
+class RoutedDepartment(NamedTuple):
     """A department that is selected for a message; see ``app.routing.schemas.Department``."""
 
     label: str
@@ -19,8 +18,10 @@ class RoutedDepartment(msgspec.Struct, frozen=True):
     score: float
 
 
-class RoutedMessage(msgspec.Struct, frozen=True):
+class RoutedMessage(NamedTuple):
     """The fields of a recorded decision that the commands use; see ``app.routing.schemas.Decision``.
+
+    The standard library reads it: ``covey route`` starts for each message.
 
     Attributes:
         content: the whole decision as JSON.
@@ -32,9 +33,9 @@ class RoutedMessage(msgspec.Struct, frozen=True):
     disposition: str
     departments: tuple[RoutedDepartment, ...]
     destinations: tuple[str, ...]
-    version: int | None = None
-    set_probability: float | None = None
-    content: bytes = b""
+    version: int | None
+    set_probability: float | None
+    content: bytes
 
     @classmethod
     def from_json(cls, content: bytes) -> Self:
@@ -44,6 +45,36 @@ class RoutedMessage(msgspec.Struct, frozen=True):
             UnexpectedResponseError: the body is not a decision.
         """
         try:
-            return msgspec.structs.replace(msgspec.json.decode(content, type=cls), content=content)
-        except ValueError as error:
+            decision = json.loads(content)
+            departments = [
+                RoutedDepartment(
+                    _text(department["label"]), _text(department["destination"]), float(department["score"])
+                )
+                for department in decision["departments"]
+            ]
+            version, probability = decision.get("version"), decision.get("set_probability")
+            return cls(
+                _text(decision["decision_id"]),
+                _text(decision["router"]),
+                _text(decision["model"]),
+                _text(decision["disposition"]),
+                tuple(departments),
+                tuple(map(_text, decision["destinations"])),
+                None if version is None else int(version),
+                None if probability is None else float(probability),
+                content,
+            )
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise UnexpectedResponseError("the response is not a decision of Covey") from error
+
+    def with_review_to(self, destination: str | None) -> Self:
+        """Return the decision with another destination if people must review the message first."""
+        if destination is None or self.disposition != "review":
+            return self
+        return self._replace(destinations=(destination,))
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value

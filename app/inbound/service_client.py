@@ -4,18 +4,28 @@ A mail server must keep a message until it is routed. So there is one error for 
 decision, also for a wrong key or the wrong name of a router: the message must be sent again later, when the
 service is available again or an operator has corrected the configuration. Sending a message again is safe,
 because the service returns the first decision.
+
+The standard library sends it: ``covey route`` starts for each message.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import os
+from contextlib import suppress
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
-from urllib.parse import quote
-
-import httpx
+from typing import Self, TypeAlias
+from urllib.parse import quote, urlsplit
 
 from app.inbound.routed_message import RoutedMessage, UnexpectedResponseError
+
+LOCAL_URL = "http://127.0.0.1:8000"
+"""Address of a service with the default settings."""
+
+URL_VARIABLE, KEY_VARIABLE = "COVEY_URL", "COVEY_API_KEY"
+"""Variables for the address of the service, and for the API key."""
 
 TIMEOUT_SECONDS = 60.0
 """How long to wait for a response, by default."""
@@ -24,8 +34,25 @@ ATTEMPTS = 2
 """How often to send a message if the connection breaks: a kept connection can be closed at any time."""
 
 
+HEADER = b"Received: by covey\r\n\r\n"
+"""Header for a message without any, which the service takes for JSON, a form, or nothing, and refuses. What a
+mail server has accepted is mail, so all of it then counts as the body, and the message has a decision."""
+
+
 class NotRoutedError(Exception):
-    """A message could not be routed now; the message of the error is the reason. Send the message again."""
+    """A message could not be routed now; the message of the error is the reason. Send the message again.
+
+    Attributes:
+        status: HTTP status of the response; None without a response.
+    """
+
+    def __init__(self, reason: str, status: int | None = None) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+Response: TypeAlias = tuple[int, str, bytes]
+"""Status, its reason, and the content."""
 
 
 class RouterClient:
@@ -36,11 +63,19 @@ class RouterClient:
         router: name of the router.
         key: an API key with the scope ``predict``, if the service requires one.
         timeout: how long to wait for the service, in seconds.
+
+    Raises:
+        ValueError: the URL or the key cannot be one.
     """
 
     def __init__(self, url: str, router: str, key: str | None, timeout: float = TIMEOUT_SECONDS) -> None:
-        self._http = httpx.Client(**_options(url, key, timeout))
-        self._path = _path(router)
+        check_url(url)
+        parts = urlsplit(url)
+        connect = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        self._http = connect(parts.hostname or "", parts.port, timeout=timeout)
+        self._path = parts.path.rstrip("/") + path_of(router)
+        self._url = url
+        self._headers = headers_with(key)
 
     def route(self, message: bytes) -> RoutedMessage:
         """Route a raw message (RFC 5322), and return the recorded decision.
@@ -48,16 +83,28 @@ class RouterClient:
         Raises:
             NotRoutedError: there is no decision.
         """
+        headers = {**self._headers, "traceparent": new_traceparent()}
+        response = self._send(message, headers)
+        if needs_header(response):
+            response = self._send(HEADER + message, headers)
+        return decision_of(response, self._url)
+
+    def _send(self, message: bytes, headers: dict[str, str]) -> Response:
         for attempt in range(1, ATTEMPTS + 1):
+            is_new = self._http.sock is None
             try:
-                return _read(self._http.post(self._path, content=message, headers=_HEADERS))
-            except httpx.HTTPError as error:
-                if attempt == ATTEMPTS or isinstance(error, httpx.TimeoutException | httpx.ConnectError):
-                    raise _unavailable(error) from error
+                self._http.request("POST", self._path, message, headers)
+                response = self._http.getresponse()
+                return response.status, response.reason, response.read()
+            except (OSError, HTTPException) as error:
+                self._http.close()
+                is_refused = is_new and isinstance(error, ConnectionRefusedError)
+                if attempt == ATTEMPTS or is_refused or isinstance(error, TimeoutError):
+                    raise unavailable(error) from error
         raise AssertionError("unreachable")
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connection."""
         self._http.close()
 
     def __enter__(self) -> Self:
@@ -69,61 +116,87 @@ class RouterClient:
         self.close()
 
 
-class AsyncRouterClient:
-    """Route messages, many at the same time. The arguments are those of ``RouterClient``."""
+def check_url(url: str) -> None:
+    """Refuse a URL that cannot be that of the service.
 
-    def __init__(self, url: str, router: str, key: str | None, timeout: float = TIMEOUT_SECONDS) -> None:
-        self._http = httpx.AsyncClient(**_options(url, key, timeout))
-        self._path = _path(router)
-
-    async def route(self, message: bytes) -> RoutedMessage:
-        """Route a raw message (RFC 5322), and return the recorded decision.
-
-        Raises:
-            NotRoutedError: there is no decision.
-        """
-        for attempt in range(1, ATTEMPTS + 1):
-            try:
-                return _read(await self._http.post(self._path, content=message, headers=_HEADERS))
-            except httpx.HTTPError as error:
-                if attempt == ATTEMPTS or isinstance(error, httpx.TimeoutException | httpx.ConnectError):
-                    raise _unavailable(error) from error
-        raise AssertionError("unreachable")
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._http.aclose()
+    Raises:
+        ValueError: it is no URL of HTTP.
+    """
+    if not url.startswith(("http://", "https://")):
+        raise ValueError(f"the URL {url!r} does not begin with http:// or https://")
+    parts = urlsplit(url)
+    if not parts.hostname or parts.username is not None or parts.query or parts.fragment:
+        raise ValueError(f"the URL {url!r} must have the form http://host:port/path")
+    try:
+        _ = parts.port
+    except ValueError as error:
+        raise ValueError(f"Invalid port in the URL {url!r}: {error}") from error
 
 
-_HEADERS = {"Content-Type": "message/rfc822"}
+def read_key(file: Path | None) -> str | None:
+    """Return the API key of a file, or of the variable; None if there is none.
+
+    Raises:
+        ValueError: the file cannot be read, or contains no key.
+    """
+    if file is None:
+        return os.environ.get(KEY_VARIABLE) or None
+    try:
+        key = file.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"the API key cannot be read: {error}") from error
+    if not key:
+        raise ValueError(f"the API key cannot be read: {file} is empty")
+    return key
 
 
-def _options(url: str, key: str | None, timeout: float) -> dict[str, Any]:
-    headers: Mapping[str, str] = {"Authorization": f"Bearer {key}"} if key else {}
-    return {"base_url": url, "headers": headers, "timeout": timeout, "trust_env": False}
-
-
-def _path(router: str) -> str:
+def path_of(router: str) -> str:
+    """Return the path to which the messages of a router are sent."""
     return f"/v1/routers/{quote(router, safe='')}/messages"
 
 
-def _read(response: httpx.Response) -> RoutedMessage:
-    if response.status_code != httpx.codes.OK:
-        raise NotRoutedError(_reason(response))
+def headers_with(key: str | None) -> dict[str, str]:
+    """Return the headers of a request.
+
+    Raises:
+        ValueError: a header cannot contain the key.
+    """
+    headers = {"Content-Type": "message/rfc822"}
+    if key:
+        if not (key.isascii() and key.isprintable()):
+            raise ValueError("the API key contains characters that no key has")
+        headers["Authorization"] = f"Bearer {key}"
+    return headers
+
+
+def new_traceparent() -> str:
+    """Return the header ``traceparent`` of a new trace (W3C Trace Context), which the service logs."""
+    return f"00-{os.urandom(16).hex()}-{os.urandom(8).hex()}-01"
+
+
+def needs_header(response: Response) -> bool:
+    """Return whether the service did not recognize a message, which must be sent again with ``HEADER``."""
+    status, _, content = response
+    return status == 400 and b'"not_a_message"' in content
+
+
+def decision_of(response: Response, url: str) -> RoutedMessage:
+    """Read a response of the service.
+
+    Raises:
+        NotRoutedError: it is no decision.
+    """
+    status, reason, content = response
+    if status != 200:
+        with suppress(ValueError, LookupError, TypeError, RecursionError):  # it is of another server
+            reason = str(json.loads(content)["detail"])
+        raise NotRoutedError(f"the service returned {status}: {reason}", status)
     try:
-        return RoutedMessage.from_json(response.content)
+        return RoutedMessage.from_json(content)
     except UnexpectedResponseError as error:
-        raise NotRoutedError(f"{error}; is {response.url} the address of the service?") from error
+        raise NotRoutedError(f"{error}; is {url} the address of the service?") from error
 
 
-def _reason(response: httpx.Response) -> str:
-    try:
-        detail = str(response.json()["detail"])
-    except (ValueError, KeyError, TypeError):
-        detail = response.reason_phrase
-    return f"the service returned {response.status_code}: {detail}"
-
-
-def _unavailable(error: httpx.HTTPError) -> NotRoutedError:
-    reason = str(error) or type(error).__name__
-    return NotRoutedError(f"the service is not available: {reason}")
+def unavailable(error: Exception) -> NotRoutedError:
+    """Return the error for a service that does not respond."""
+    return NotRoutedError(f"the service is not available: {str(error) or type(error).__name__}")

@@ -31,7 +31,7 @@ from models.mail.email import Email
 log = structlog.get_logger()
 
 FOLDER = "messages"
-"""Folder of the storage."""
+"""Folder of the storage. It has a folder for each day."""
 
 MediaType: TypeAlias = Literal["message/rfc822", "application/json"]
 
@@ -134,7 +134,9 @@ class MessageArchive:
             return ArchiveResult(reason=f"the message is longer than {MAX_KEPT_BYTES:,} bytes")
         if time.monotonic() < self._slow_until:
             return ArchiveResult(reason="the storage is slow")
-        key = f"{FOLDER}/{decision_id}.zst" + (_ENCRYPTED_SUFFIX if self._cipher is not None else "")
+        now = datetime.now(UTC)
+        suffix = _ENCRYPTED_SUFFIX if self._cipher is not None else ""
+        key = f"{FOLDER}/{now.date()}/{decision_id}.zst{suffix}"
         writing = asyncio.create_task(STORAGE.run(self._write_file, key, message))
         self._late.add(writing)
         writing.add_done_callback(self._late.discard)
@@ -151,8 +153,7 @@ class MessageArchive:
             # The routing must not depend on the copy, whatever is wrong with it.
             log.exception("routing.keeping_failed", decision_id=decision_id)
             return ArchiveResult(reason="an internal error")
-        until = datetime.now(UTC) + timedelta(days=config.keep_days)
-        return ArchiveResult(key, until)
+        return ArchiveResult(key, now + timedelta(days=config.keep_days))
 
     def _not_kept(self, decision_id: str, reason: str) -> ArchiveResult:
         log.error("routing.message_not_kept", decision_id=decision_id, reason=reason)

@@ -287,8 +287,8 @@ class Router(ResponseModel):
     """Time when the router was last replaced."""
     warnings: list[str] | None = None
     """What the thresholds do not achieve, for example labels that are never selected because they do not
-    reach their precision. Only in the response to a request that creates or replaces the router;
-    `GET …/thresholds` has the current ones."""
+    reach their precision, and destinations of labels that no version has. Only in the response to a request
+    that creates or replaces the router; `GET …/thresholds` has the current ones of the thresholds."""
 
 
 class LabelThreshold(ResponseModel):
@@ -400,6 +400,9 @@ class MessageSummary(ResponseModel):
     """The Message-ID without angle brackets. Absent if the message has none."""
     subject: str | None = None
     """The subject. Absent if the service does not keep text of messages (`COVEY_KEEP_DECISION_TEXT`)."""
+    sender: str | None = None
+    """The address of the author, in lower case. Absent if it is unknown, or if the service does not keep text
+    of messages."""
     automated: bool
     """Whether a program sent the message, such as an automatic reply or a bounce. Do not reply
     automatically."""

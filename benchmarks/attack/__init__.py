@@ -43,6 +43,7 @@ AREAS = (
     "broker",
     "storage",
     "database",
+    "mailbox",
 )
 
 

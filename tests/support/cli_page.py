@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from app.cli.main import cli
+from app.inbound import pipe
 
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 
@@ -50,6 +51,8 @@ def _commands(name: str, group: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _section(name: str, command: Any) -> str:
+    if name == "covey route":
+        return _route_section()
     arguments = [item for item in command.params if item.param_type_name == "argument"]
     options = [item for item in command.params if item.param_type_name == "option" and not item.hidden]
     usage = [name, *(["[OPTIONS]"] if options else []), *map(_argument, arguments)]
@@ -57,6 +60,22 @@ def _section(name: str, command: Any) -> str:
     rows = [f"| `{_argument(item)}` | {_help(item)} |\n" for item in arguments]
     rows += [f"| `{', '.join(item.opts)}`{_value(item)} | {_help(item)} |\n" for item in options]
     return text + (f"\n| option | meaning |\n|---|---|\n{''.join(rows)}" if rows else "")
+
+
+def _route_section() -> str:
+    """Return the section of the command whose options ``argparse`` reads."""
+    parser = pipe.parser()
+    rows = ""
+    for action in sorted(parser._actions, key=lambda action: bool(action.option_strings)):
+        if action.dest != "help":
+            names = ", ".join(action.option_strings) or f"[{action.dest.upper()}…]"
+            value = f" *{action.metavar}*" if action.option_strings and action.metavar else ""
+            required = " Required." if action.required and action.option_strings else ""
+            rows += f"| `{names}`{value} | {str(action.help).replace('%%', '%')}{required} |\n"
+    return (
+        "\n## covey route\n\n```text\ncovey route [OPTIONS] [COMMAND…]\n```\n\n"
+        f"{pipe.DESCRIPTION.strip()}\n\n| option | meaning |\n|---|---|\n{rows}"
+    )
 
 
 def _argument(argument: Any) -> str:

@@ -39,6 +39,7 @@ class DecisionService(ThreadingHTTPServer):
         self.status, self.body = 200, json.dumps(DECISION).encode()
         self.broken_connections = 0
         self.received: list[tuple[str, str | None, bytes]] = []
+        self.traces: list[str | None] = []
 
     @property
     def url(self) -> str:
@@ -51,6 +52,7 @@ class _Handler(BaseHTTPRequestHandler):
         assert isinstance(self.server, DecisionService)
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.server.received.append((self.path, self.headers["Authorization"], body))
+        self.server.traces.append(self.headers["traceparent"])
         if self.server.broken_connections:
             self.server.broken_connections -= 1
             self.close_connection = True

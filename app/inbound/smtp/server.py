@@ -12,7 +12,8 @@ from ipaddress import IPv4Network, IPv6Network, ip_address
 
 import structlog
 
-from app.inbound.service_client import AsyncRouterClient
+from app.inbound.monitor import Monitor
+from app.inbound.smtp.async_client import AsyncRouterClient
 from app.inbound.smtp.filtered_message import MessageFilter, WhenUnavailable
 from app.inbound.smtp.next_hop import Address
 from app.inbound.smtp.protocol import FilterProtocol, FilterState, LmtpFilterProtocol
@@ -40,7 +41,8 @@ class FilterOptions:
         clients: networks of the clients that may connect, beside this machine.
         when_unavailable: what to do with a message that cannot be routed.
         max_bytes: maximum size of a message.
-        max_messages: how many messages are in memory at the same time.
+        review_to: the destination of messages that need a review; None: those of the departments.
+        max_messages: how many messages are routed at the same time, and how many long ones are in memory.
     """
 
     listen: Address
@@ -49,6 +51,7 @@ class FilterOptions:
     when_unavailable: WhenUnavailable = "retry"
     max_bytes: int = 32 * 2**20
     max_messages: int = 10
+    review_to: str | None = None
 
 
 class FilterServer:
@@ -57,15 +60,18 @@ class FilterServer:
     Args:
         options: the options.
         message_filter: routes the messages.
+        monitor: counts the messages.
     """
 
-    def __init__(self, options: FilterOptions, message_filter: MessageFilter) -> None:
+    def __init__(self, options: FilterOptions, message_filter: MessageFilter, monitor: Monitor) -> None:
         self._listen = options.listen
         self._state = FilterState(
             options.next_hop,
             message_filter,
+            monitor,
             options.clients,
             options.max_bytes,
+            asyncio.Semaphore(options.max_messages),
             asyncio.Semaphore(options.max_messages),
             MAX_CONNECTIONS,
         )
@@ -123,6 +129,7 @@ def serve(
     router: str,
     key: str | None,
     timeout: float,
+    monitor: Monitor,
     on_ready: Callable[[Address], None],
 ) -> None:
     """Filter messages until SIGTERM or SIGINT.
@@ -133,6 +140,7 @@ def serve(
         router: name of the router.
         key: API key, if the service requires one.
         timeout: how long to wait for the service, in seconds.
+        monitor: counts the messages.
         on_ready: called with the address as soon as connections are accepted.
 
     Raises:
@@ -140,7 +148,7 @@ def serve(
     """
     # The warnings of aiosmtpd contain what clients send.
     logging.getLogger("mail.log").setLevel(logging.ERROR)
-    asyncio.run(_serve(options, url, router, key, timeout, on_ready))
+    asyncio.run(_serve(options, url, router, key, timeout, monitor, on_ready))
 
 
 async def _serve(
@@ -149,13 +157,15 @@ async def _serve(
     router: str,
     key: str | None,
     timeout: float,
+    monitor: Monitor,
     on_ready: Callable[[Address], None],
 ) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     client = AsyncRouterClient(url, router, key, timeout)
-    server = FilterServer(options, MessageFilter(client, router, options.when_unavailable))
+    message_filter = MessageFilter(client, router, options.when_unavailable, monitor, options.review_to)
+    server = FilterServer(options, message_filter, monitor)
     try:
         address = await server.start()
         on_ready(address)

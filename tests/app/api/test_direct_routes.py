@@ -16,6 +16,7 @@ from in_process_api import InProcessApi, api
 from waiting import LIMIT_SECONDS
 
 from app.api.middleware import SECURITY_HEADERS, BodyBudget, RequestMiddleware
+from app.inbound.service_client import HEADER
 from app.keys import service as keys
 from app.keys.schemas import ApiKeyCreate
 from app.registry import service as registry
@@ -340,6 +341,84 @@ def test_json_is_refused_where_raw_messages_are_expected(client: InProcessApi) -
     response = client.send("POST", "/v1/routers/r/messages", json={"email": {"text": "my invoice"}})
     assert response.status_code == 415
     assert "JSON to the operation message-parts" in response.json()["detail"]
+
+
+NO_MESSAGES = {
+    "an object": (b'{"subject":"parcel","text":"my parcel is late"}', "message-parts"),
+    "an object on several lines": (
+        b'\n {\n"subject": "parcel",\n"text": "my parcel is late"\n}\n',
+        "message-parts",
+    ),
+    "no valid object": (b"{subject: 'parcel'}", "message-parts"),
+    "an object after a byte order mark": (b'\xef\xbb\xbf{"email": {}}', "message-parts"),
+    "a list": (b'[{"text": "my parcel is late"}]', "message-parts"),
+    "a string": (b'"Subject: parcel\\n\\nmy parcel is late"', "message-parts"),
+    "pairs": (b"subject=my+parcel&text=it+is+late&empty=", "a form"),
+    "a pair": (b"text=my%20parcel%3A+late", "a form"),
+    "a multipart": (b'--b\r\nContent-Disposition: form-data; name="a"\r\n\r\nlate\r\n--b--\r\n', "a form"),
+    "a part with a type": (
+        b"--b\r\nContent-Type: text/plain\r\ncontent-disposition: form-data; name=a\r\n\r\nlate\r\n--b--\r\n",
+        "a form",
+    ),
+    "nothing": (b"", "neither a header field nor a text"),
+    "blank lines": (b"\r\n \r\n", "neither a header field nor a text"),
+    "no text": (b"<p></p>", "neither a header field nor a text"),
+}
+
+
+@pytest.mark.parametrize(("body", "detail"), NO_MESSAGES.values(), ids=NO_MESSAGES)
+def test_what_is_not_a_message_is_refused_however_it_is_labelled(
+    client: InProcessApi, body: bytes, detail: str
+) -> None:
+    create_router(client)
+    for kind in ("application/octet-stream", "message/rfc822"):
+        options: dict[str, Any] = {"content": body, "headers": {"Content-Type": kind}}
+        problem = problem_of(
+            client.send("POST", "/v1/routers/r/messages", **options), 400, "not_a_message", ""
+        )
+        assert detail in problem["detail"]
+    # A program of a mail server sends it again with a header: its mail is never refused.
+    options["content"] = HEADER + body
+    client.call("POST", "/v1/routers/r/messages", 200, **options)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"my invoice is wrong",
+        b"[4711] my invoice is wrong",
+        b"From ann Mon Nov 30 10:00:00 2026\nSubject: my invoice\n\n",
+        b"Hello\n{invoice=wrong}",
+        b"--\nSubject: my invoice\n\n",
+        b"a=b\nSubject: my invoice\n\n",
+    ],
+)
+def test_mail_with_a_broken_header_is_routed(client: InProcessApi, body: bytes) -> None:
+    create_router(client)
+    options: dict[str, Any] = {"content": body, "headers": {"Content-Type": "message/rfc822"}}
+    first, second = (client.call("POST", "/v1/routers/r/messages", 200, **options) for _ in range(2))
+    assert first["disposition"] == "routed"
+    assert first["decision_id"] == second["decision_id"]
+
+
+@pytest.mark.parametrize(
+    ("action", "options"),
+    [
+        (
+            "messages",
+            {"content": b"From: ann@example.org\n\n \n", "headers": {"Content-Type": "message/rfc822"}},
+        ),
+        ("messages", {"content": HEADER, "headers": {"Content-Type": "message/rfc822"}}),
+        ("message-parts", {"json": {"email": {"from": "ann@example.org", "text": " "}}}),
+    ],
+)
+def test_messages_without_message_id_and_content_share_no_decision(
+    client: InProcessApi, action: str, options: dict[str, Any]
+) -> None:
+    create_router(client)
+    first, second = (client.call("POST", f"/v1/routers/r/{action}", 200, **options) for _ in range(2))
+    assert first["decision_id"] != second["decision_id"]
+    assert (first["disposition"], second["disposition"]) == ("fallback", "fallback")
 
 
 def test_an_internationalized_message_is_routed(client: InProcessApi) -> None:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import fork_server
 import pytest
 from decision_service import DECISION, FIELDS, DecisionService, decision_service
+from waiting import LIMIT_SECONDS
 
+from app.cli import entry
 from app.inbound.service_client import NotRoutedError, RouterClient
 
 MESSAGE = b"From: ann@example.com\nSubject: Invoice\nX-Covey-Departments: forged\n\nMy invoice is wrong.\n"
@@ -101,10 +106,120 @@ def test_a_broken_connection_is_tried_once_more(service: DecisionService) -> Non
         ["--ruter", "frontdesk"],
         ["--router", "frontdesk", "--headers", "--add-headers"],
         ["--router", "frontdesk", "--key-file", "/does/not/exist"],
-        ["--router", "frontdesk", "--url", "http://127.0.0.1:1", "--key", "schl\u00fcssel"],
+        ["--router", "frontdesk", "--key", "cov_secret"],
+        ["--router", "frontdesk", "--url", "127.0.0.1:1"],
     ],
 )
 def test_a_wrong_option_means_try_again(words: list[str]) -> None:
     result = run(*words)
     assert (result.returncode, result.stdout) == (os.EX_TEMPFAIL, b"")
     assert result.stderr
+
+
+def test_a_key_that_is_no_key_means_try_again(tmp_path: Path) -> None:
+    for content in ("", "schl\u00fcssel"):
+        (tmp_path / "key").write_text(content)
+        result = run("--router", "frontdesk", "--key-file", str(tmp_path / "key"))
+        assert (result.returncode, b"API key" in result.stderr) == (os.EX_TEMPFAIL, True)
+
+
+def test_the_service_gets_a_trace_for_each_message(service: DecisionService) -> None:
+    with RouterClient(service.url + "/covey/", "frontdesk", None) as client:
+        client.route(MESSAGE)
+        client.route(MESSAGE)
+    assert [path for path, _, _ in service.received] == ["/covey/v1/routers/frontdesk/messages"] * 2
+    first, second = service.traces
+    assert re.fullmatch("00-[0-9a-f]{32}-[0-9a-f]{16}-01", str(first))
+    assert first != second
+
+
+@pytest.mark.parametrize("disposition", ["review", "routed"])
+def test_a_message_that_needs_a_review_goes_to_people(service: DecisionService, disposition: str) -> None:
+    service.body = json.dumps({**DECISION, "disposition": disposition}).encode()
+    options = ["--router", "frontdesk", "--url", service.url, "--review-to", "people@example.org"]
+    result = run(*options, "--headers")
+    to = b"people@example.org" if disposition == "review" else b"billing@example.org, archive@example.org"
+    assert result.stdout.splitlines()[-1] == b"X-Covey-Destinations: " + to
+    assert b"X-Covey-Departments: billing" in result.stdout
+
+
+# The process as a mail server starts it
+
+ENTRY = Path(entry.__file__)
+
+
+def start(
+    folder: Path, *words: str, environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """Run the script of the command with packages of a folder only, beside the standard library."""
+    return subprocess.run(
+        [sys.executable, "-S", str(ENTRY), "route", "--router", "frontdesk", *words],
+        env={"PYTHONPATH": str(folder), **(environment or {})},
+        input=MESSAGE,
+        capture_output=True,
+        timeout=LIMIT_SECONDS,
+        check=False,
+    )
+
+
+@pytest.fixture
+def packages(tmp_path: Path) -> Path:
+    """A folder with the package of the command and nothing else: no package that it could require."""
+    for name in ("app/__init__.py", "app/inbound/__init__.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    for name in ("pipe", "mail_headers", "routed_message", "service_client"):
+        shutil.copy(ENTRY.parents[1] / "inbound" / f"{name}.py", tmp_path / "app" / "inbound")
+    return tmp_path
+
+
+def test_the_command_needs_the_standard_library_only(service: DecisionService, packages: Path) -> None:
+    result = start(packages, "--url", service.url, "--headers")
+    assert (result.returncode, result.stdout) == (0, FIELDS)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        shutil.rmtree,
+        lambda app: (app / "inbound" / "pipe.py").unlink(),
+        lambda app: (app / "inbound" / "mail_headers.py").write_text("def half_written("),
+        lambda app: (app / "inbound" / "routed_message.py").write_bytes(b"\0"),
+        lambda app: (app / "inbound" / "service_client.py").write_text(""),
+        lambda app: (app / "inbound" / "pipe.py").write_text("raise MemoryError"),
+        lambda app: (app / "__init__.py").write_text("raise SystemExit(0)"),
+        lambda app: (app / "__init__.py").write_text(
+            "import sys; sys.stderr = None; raise KeyboardInterrupt"
+        ),
+        lambda app: (app / "__init__.py").write_text(
+            "import os, signal; os.kill(os.getpid(), signal.SIGTERM)"
+        ),
+        lambda app: (app.parent / "json.py").write_text("half_written("),
+    ],
+)
+def test_whatever_happens_before_a_decision_means_try_again(
+    service: DecisionService, packages: Path, damage: Callable[[Path], object]
+) -> None:
+    damage(packages / "app")
+    result = start(packages, "--url", service.url)
+    assert (result.returncode, result.stdout) == (os.EX_TEMPFAIL, b"")
+    assert service.received == []
+
+
+def test_a_result_that_cannot_be_written_means_try_again(service: DecisionService, packages: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        command = [sys.executable, str(ENTRY), "route", "--router", "a", "--url", service.url]
+        result = subprocess.run(
+            command,
+            env={"PYTHONPATH": str(packages)},
+            input=MESSAGE,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=LIMIT_SECONDS,
+            check=False,
+        )
+    assert result.returncode == os.EX_TEMPFAIL
+
+
+def test_the_help_is_no_failure(packages: Path) -> None:
+    assert start(packages, "--help").returncode == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import email
 import json
+import re
 import smtplib
 import socket
 import threading
@@ -13,6 +14,7 @@ from ipaddress import ip_network
 from pathlib import Path
 from random import Random
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
@@ -20,15 +22,20 @@ from captured_logs import captured_logs
 from decision_service import decision_service
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from production import free_port
 from recording_mail_server import RecordingMailServer, mail_server
 from typer.testing import CliRunner
 from waiting import LIMIT_SECONDS, wait_for
 
 from app.cli.main import cli
+from app.health.monitor import application
+from app.inbound.mail_headers import decision_fields
+from app.inbound.monitor import Monitor
 from app.inbound.routed_message import RoutedMessage
-from app.inbound.service_client import AsyncRouterClient, NotRoutedError
+from app.inbound.service_client import NotRoutedError
 from app.inbound.smtp import protocol as smtp_protocol
 from app.inbound.smtp import server as smtp_server
+from app.inbound.smtp.async_client import AsyncRouterClient
 from app.inbound.smtp.filtered_message import MAX_HOPS, IncomingMessage, MessageFilter
 from app.inbound.smtp.next_hop import Address, AddressError, line_chunks
 from app.inbound.smtp.protocol import is_allowed
@@ -51,6 +58,7 @@ DECISION: dict[str, Any] = {
     "departments": [{"label": "billing", "destination": "billing@example.org", "score": 1.5}],
     "destinations": ["billing@example.org"],
 }
+DECISION_FIELDS = decision_fields(RoutedMessage.from_json(json.dumps(DECISION).encode()))
 
 
 class FakeRouter:
@@ -60,11 +68,13 @@ class FakeRouter:
         self.decision: dict[str, Any] = DECISION
         self.error: Exception | None = None
         self.messages: list[bytes] = []
+        self.traces: list[str] = []
 
-    async def route(self, message: bytes) -> RoutedMessage:
+    async def route(self, message: bytes, traceparent: str) -> RoutedMessage:
         if self.error:
             raise self.error
         self.messages.append(message)
+        self.traces.append(traceparent)
         return RoutedMessage.from_json(json.dumps(self.decision).encode())
 
 
@@ -77,12 +87,15 @@ class RunningFilter:
         self.portal = portal
         self.hop = hop
         self.router = FakeRouter()
+        self.monitor = Monitor()
         self._stopped = False
 
         async def start() -> None:
             router = AsyncRouterClient(url, "frontdesk", "cov_secret") if url else self.router
-            message_filter = MessageFilter(router, "frontdesk", options.when_unavailable)
-            self._server = FilterServer(options, message_filter)
+            message_filter = MessageFilter(
+                router, "frontdesk", options.when_unavailable, self.monitor, options.review_to
+            )
+            self._server = FilterServer(options, message_filter, self.monitor)
             self.address = await self._server.start()
 
         portal.call(start)
@@ -105,6 +118,14 @@ class RunningFilter:
             for recipient in recipients or ["desk@example.org"]:
                 assert client.rcpt(recipient)[0] == 250
             return data(client, message, len(recipients) or 1)
+
+    def n_connections(self) -> int:
+        """Return the number of connections."""
+        return len(self._server._state.connections)
+
+    def is_full(self) -> bool | None:
+        """Return True if no more long messages may arrive."""
+        return self._server._state.arriving.locked() or None
 
     def stop(self) -> None:
         """Stop the filter."""
@@ -190,13 +211,14 @@ def test_the_message_gets_the_fields_of_the_decision(mail_filter: RunningFilter)
 
 
 PIECES = [b"\r\n", b".", b"\r", b"a", b"\x00", b"\xff", b":", b" ", b"\r\n.\r\n", b"\r\n..", b"x" * 1500]
+LONE_CR_AT_DOT = re.compile(rb"\r+(?=\.)|(?<=\n\.)\r+(?!\n)")
 
 
 @settings(max_examples=60, deadline=None)
 @given(bodies=st.lists(st.lists(st.sampled_from(PIECES)).map(b"".join), min_size=1, max_size=3))
 def test_the_body_stays_as_it_is(bodies: list[bytes]) -> None:
     for body in bodies:
-        message = b"Subject: Hello\r\n\r\n" + body + b"\r\n"
+        message = b"Subject: Hello\r\n\r\n" + LONE_CR_AT_DOT.sub(b"", body + b"\r\n")
         assert message.count(b"\n") == message.count(b"\r\n")
         parsed = IncomingMessage.parse(message)
         assert b"".join(parsed.lines_with([("X-Covey-Score", "1")])) == b"X-Covey-Score: 1\r\n" + message
@@ -235,8 +257,9 @@ def test_a_message_arrives_as_it_is_however_the_network_divides_it(mail_filter: 
         client.send(stream[cut:])
         assert [client.reply()[:3] for _ in range(5)] == ["250", "250", "250", "354", "250"]
         first, second = (message.content for message in mail_filter.hop.messages[-2:])
-        assert mail_filter.router.messages[-2] == body
-        assert (first.endswith(body), second) == (True, FIELDS)
+        parsed = IncomingMessage.parse(body)
+        assert mail_filter.router.messages[-2] == parsed.content
+        assert (first, second) == (b"".join(parsed.lines_with(DECISION_FIELDS)), FIELDS)
 
     send()
     client.close()
@@ -247,7 +270,9 @@ def test_an_empty_message_arrives(mail_filter: RunningFilter) -> None:
     assert mail_filter.hop.messages[0].content == FIELDS
 
 
-@pytest.mark.parametrize("end", [b"\n.\r\n", b"\n.\n", b"\r\n.\n", b"\r\n.\r"])
+@pytest.mark.parametrize(
+    "end", [b"\n.\r\n", b"\n.\n", b"\r\n.\n", b"\r\n.\r", b"\r.\r", b"\r.\r\n", b"\n.\r", b"\r.\n"]
+)
 def test_no_message_can_be_smuggled_into_another(mail_filter: RunningFilter, end: bytes) -> None:
     client = mail_filter.raw()
     client.send(b"EHLO a\r\nMAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nDATA\r\n")
@@ -255,7 +280,9 @@ def test_no_message_can_be_smuggled_into_another(mail_filter: RunningFilter, end
     assert [client.reply()[:3] for _ in range(5)] == ["250", "250", "250", "354", "250"]
     client.close()
     (received,) = mail_filter.hop.messages
+    # No receiver finds a line end other than CR LF around a dot, which is doubled on its way.
     assert received.content.count(b"\n") == received.content.count(b"\r\n")
+    assert not LONE_CR_AT_DOT.search(received.content)
     assert received.content.endswith(b"MAIL FROM:<evil@b>\r\n")
 
 
@@ -277,6 +304,7 @@ def test_pieces_of_a_message_are_complete_lines() -> None:
         b"A: 1\r\n\r\r\nX-Covey-Departments: forged\r\n\r\nHello\r\n",
         b" , forged\r\nA: 1\r\n\r\nHello\r\n",
         b"X-Covey-Departments: forged\r\n , forged\r\nA: 1\r\n\r\nHello\r\n",
+        b"A: 1\r\n" + b"\r" * 2000 + b"B: 2\r\nX-Covey-Departments: forged\r\n\r\nHello\r\n",
     ],
 )
 def test_a_sender_cannot_forge_the_fields(mail_filter: RunningFilter, message: bytes) -> None:
@@ -289,6 +317,13 @@ def test_a_sender_cannot_forge_the_fields(mail_filter: RunningFilter, message: b
     ]
     assert received["X-Covey-Destinations"] == "billing@example.org"
     assert mail_filter.hop.messages[0].content.endswith(b"\r\n\r\nHello\r\n")
+
+
+def test_the_line_of_a_mailbox_file_stays_first(mail_filter: RunningFilter) -> None:
+    mail_filter.send(b"From ann Mon Jan 1\r\nA: 1\r\n\r\nHello\r\n")
+    assert mail_filter.hop.messages[0].content == (
+        b"From ann Mon Jan 1\r\n" + FIELDS + b"A: 1\r\n\r\nHello\r\n"
+    )
 
 
 # The envelope
@@ -620,6 +655,85 @@ def test_the_filter_continues_when_the_service_is_available_again(hop: Recording
     assert len(hop.messages) == 4
 
 
+# Logs and metrics
+
+
+def health(mail_filter: RunningFilter, path: str) -> tuple[str, str]:
+    """Return status and body of a response of the monitor."""
+    statuses: list[str] = []
+
+    def start(status: str, *_: object) -> Any:
+        statuses.append(status)
+
+    monitor = mail_filter.monitor
+    respond = application(monitor.registry, monitor.reasons)
+    body = respond({"PATH_INFO": path, "REQUEST_METHOD": "GET"}, start)
+    return statuses[0], b"".join(body).decode()
+
+
+def test_the_log_tells_what_became_of_each_message(mail_filter: RunningFilter) -> None:
+    mail_filter.hop.extensions = ["XFORWARD IDENT"]
+    mail_filter.hop.replies["RCPT TO:<b@"] = "550 5.1.1 unknown"
+    message = b"Subject: Hello\r\nMESSAGE-ID:\r\n <1@example.com>\r\n\r\nHello\r\n"
+    with captured_logs(smtp_protocol) as events, mail_filter.client() as client:
+        for _ in range(2):
+            client.docmd("XFORWARD IDENT=4XYZ SOURCE=REMOTE")
+            client.mail("ann@example.com")
+            assert [client.rcpt(recipient)[0] for recipient in ("a@x", "b@x", "c@x")] == [250, 550, 250]
+            data(client, message, 1)
+            mail_filter.router.error = NotRoutedError("the service is not available")
+    handed_on, not_routed = events
+    expected = {
+        "queue_id": "4XYZ",
+        "recipients": ["a@x", "c@x"],
+        "n_recipients": 2,
+        "message_id": "<1@example.com>",
+    }
+    assert {name: handed_on[name] for name in expected} == expected
+    assert {name: not_routed[name] for name in expected} == expected
+    assert handed_on["replies"] == ["250 2.0.0 kept"]
+    assert handed_on["seconds"] >= 0
+    assert mail_filter.router.traces[0].split("-")[1] == handed_on["trace_id"] != not_routed["trace_id"]
+
+
+def test_metrics_and_health_tell_whether_messages_are_handled(mail_filter: RunningFilter) -> None:
+    assert health(mail_filter, "/health")[0] == "200 OK"
+    assert 'covey_mail_messages_total{outcome="not_routed"} 0.0' in health(mail_filter, "/metrics")[1]
+    mail_filter.router.error = NotRoutedError("no route")
+    mail_filter.send()
+    status, body = health(mail_filter, "/health")
+    assert (status, json.loads(body)["reasons"]) == ("503 Service Unavailable", {"service": "no route"})
+    mail_filter.router.error = None
+    mail_filter.hop.replies["connect"] = "554 no"
+    client = mail_filter.raw()
+    client.send(b"EHLO a\r\n")
+    assert client.reply().startswith("421 4.3.2")
+    client.close()
+    assert {*json.loads(health(mail_filter, "/health")[1])["reasons"]} == {"service", "next_hop"}
+    mail_filter.hop.replies.clear()
+    mail_filter.send()
+    assert health(mail_filter, "/health") == ("200 OK", '{"status": "ok", "reasons": {}}\n')
+    metrics = health(mail_filter, "/metrics")[1]
+    for outcome in ("handled", "not_routed"):
+        assert f'covey_mail_messages_total{{outcome="{outcome}"}} 1.0' in metrics
+    assert health(mail_filter, "/")[0] == "404 Not Found"
+
+
+def test_the_monitor_listens_on_the_address_of_the_option() -> None:
+    monitor, port = Monitor(), free_port()
+    with monitor.serve(f"127.0.0.1:{port}"), urlopen(f"http://127.0.0.1:{port}/health") as response:
+        assert response.status == 200
+    with pytest.raises(ValueError, match="HOST:PORT"), monitor.serve("9000"):
+        pass
+
+
+def test_a_message_that_needs_a_review_goes_to_people(hop: RecordingMailServer) -> None:
+    with running(hop, review_to="people@example.org") as mail_filter:
+        mail_filter.router.decision = {**DECISION, "disposition": "review"}
+        mail_filter.send()
+    assert b"\r\nX-Covey-Destinations: people@example.org\r\n" in hop.messages[0].content
+
+
 # Loops
 
 
@@ -727,26 +841,91 @@ def test_a_message_that_is_too_large_is_refused_and_the_session_continues(hop: R
     ]
 
 
+DATA = b"EHLO a\r\nMAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nDATA\r\n"
+
+
 def test_messages_wait_for_their_turn(hop: RecordingMailServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    begin = b"EHLO a\r\nMAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nDATA\r\n"
+    arrived, go_on = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        arrived.set()
+        assert go_on.wait(LIMIT_SECONDS)
+
+    hop.before_reply = hold
     with running(hop, max_messages=1) as mail_filter:
         first, second = mail_filter.raw(), mail_filter.raw()
-        first.send(begin)
-        assert [first.reply()[:3] for _ in range(4)] == ["250", "250", "250", "354"]
-        second.send(begin)
-        assert [second.reply()[:3] for _ in range(3)] == ["250", "250", "250"]
-        assert not second.has_reply()
-        first.send(b"N: 1\r\n.\r\n")
-        assert first.reply() == "250 2.0.0 kept"
-        assert second.reply()[:3] == "354"
+        first.send(DATA + b"N: 1\r\n.\r\n")
+        assert arrived.wait(LIMIT_SECONDS)
         # Not for ever: the client tries again later.
         monkeypatch.setattr(smtp_protocol, "SLOT_SECONDS", 0.01)
-        first.send(b"MAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nDATA\r\n")
-        assert [first.reply()[:3] for _ in range(3)] == ["250", "250", "451"]
-        second.send(b"N: 2\r\n.\r\n")
-        assert second.reply() == "250 2.0.0 kept"
+        second.send(DATA + b"N: 2\r\n.\r\n")
+        assert [second.reply()[:9] for _ in range(5)][-1] == "451 4.3.2"
+        monkeypatch.setattr(smtp_protocol, "SLOT_SECONDS", LIMIT_SECONDS)
+        second.send(b"MAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nDATA\r\nN: 2\r\n.\r\n")
+        assert [second.reply()[:3] for _ in range(3)] == ["250", "250", "354"]
+        go_on.set()
+        assert [first.reply() for _ in range(5)][-1] == second.reply() == "250 2.0.0 kept"
         first.close()
         second.close()
+
+
+@pytest.mark.parametrize("size", [1, smtp_protocol.SHORT_BYTES + 1])
+def test_slow_clients_do_not_delay_others_and_are_broken_off(
+    hop: RecordingMailServer, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    with running(hop, max_messages=1) as mail_filter:
+        slow = [mail_filter.raw() for _ in range(3)]
+        for client in slow:
+            client.send(DATA + b"a" * size)
+            assert [client.reply()[:3] for _ in range(4)][-1] == "354"
+        assert mail_filter.send() == ["250 2.0.0 kept"]
+        monkeypatch.setattr(smtp_protocol, "PROGRESS_SECONDS", 0.01)
+        monkeypatch.setattr(smtp_protocol, "SLOT_SECONDS", 0.01)
+        late = mail_filter.raw()
+        late.send(DATA + b"a" * size)
+        assert [late.reply()[:9] for _ in range(6)][-2:] == ["421 4.4.2", ""]
+        for client in (*slow, late):
+            client.close()
+
+
+def test_a_long_message_waits_for_others_only_for_a_time(
+    hop: RecordingMailServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = b"a" * (smtp_protocol.SHORT_BYTES + 1) + b"\r\n.\r\n"
+    with running(hop, max_messages=1) as mail_filter:
+        first, second = mail_filter.raw(), mail_filter.raw()
+        first.send(DATA + content[:-5])
+        assert [first.reply()[:3] for _ in range(4)][-1] == "354"
+        wait_for(mail_filter.is_full, what="a long message that arrives")
+        monkeypatch.setattr(smtp_protocol, "SLOT_SECONDS", 0.01)
+        second.send(DATA + content[:-5])
+        assert [second.reply()[:9] for _ in range(6)][-2:] == ["421 4.4.2", ""]
+        first.send(content[-5:])
+        assert first.reply() == "250 2.0.0 kept"
+        for client in (first, second):
+            client.close()
+
+
+def test_a_client_that_does_not_read_is_disconnected(
+    hop: RecordingMailServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(smtp_protocol, "IDLE_SECONDS", 0.2)
+    with running(hop) as mail_filter:
+        client = mail_filter.raw()
+        client.socket.setblocking(False)
+        with suppress(BlockingIOError):
+            while True:
+                client.socket.send(b"EHLO a\r\n" * 4096)
+        wait_for(lambda: mail_filter.n_connections() == 0 or None, what="the end of the connection")
+        client.close()
+
+
+def test_a_client_that_ends_before_the_greeting_is_disconnected(mail_filter: RunningFilter) -> None:
+    with socket.create_connection((mail_filter.address.host, mail_filter.address.port)) as client:
+        client.shutdown(socket.SHUT_WR)
+        client.settimeout(LIMIT_SECONDS)
+        while client.recv(4096):
+            pass
 
 
 def test_too_many_clients_are_asked_to_come_back(
