@@ -32,6 +32,7 @@ AREAS = (
     "text",
     "requests",
     "event_loop",
+    "http_edges",
     "artifacts",
     "keys",
     "connections",
