@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from sqlalchemy import Engine, event
@@ -100,7 +100,7 @@ MAX_DECISION_COUNTERS = 1000
 """Maximum number of combinations of labels of ``DECISIONS``. New versions beyond it count as ``other``."""
 
 
-@cache
+@lru_cache(maxsize=2 * MAX_DECISION_COUNTERS)
 def _decision_counter(router: str, model: str, version: str, disposition: str) -> Counter:
     if _decision_counter.cache_info().currsize >= MAX_DECISION_COUNTERS:
         version = "other"

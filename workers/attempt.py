@@ -146,7 +146,7 @@ def _reason(status: int, tail: Sequence[str]) -> str:
         reason = "its process could not reach the database or the storage"
         return next((f"{reason}: {cause}" for cause in map(_cause, reversed(tail)) if cause), reason)
     if status < 0:
-        name = signal.Signals(-status).name
+        name = _signal_name(-status)
         return f"its process was killed by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
     return f"its process exited with status {status}"
 
@@ -154,3 +154,11 @@ def _reason(status: int, tail: Sequence[str]) -> str:
 def _cause(line: str) -> str | None:
     """Return what was unavailable, if a line of the job process's log names it."""
     return str(json.loads(line)["reason"]) if f'"{UNAVAILABLE_EVENT}"' in line else None
+
+
+def _signal_name(number: int) -> str:
+    """Return the name of a signal; its number if it has no name, as real-time signals have not."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -67,6 +67,8 @@ class LastUsed:
         """
         with self._lock:
             records, self._unwritten = self._unwritten, {}
+            old = max(self._last.values(), default=0.0) - RESOLUTION.total_seconds()
+            self._last = {key_id: last for key_id, last in self._last.items() if last >= old}
         if not records:
             return
         try:

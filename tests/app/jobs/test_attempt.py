@@ -82,6 +82,10 @@ def kill_itself(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def end_by_signal_without_a_name(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
+    os.kill(os.getpid(), 40)
+
+
 def exit_with_status(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
     os._exit(3)
 
@@ -258,6 +262,7 @@ def test_a_job_that_raises_an_error_fails_with_its_code(
     ("action", "reason"),
     [
         ("kill_itself", "SIGKILL"),
+        ("end_by_signal_without_a_name", "signal 40"),
         ("exit_with_status", "status 3"),
         ("return_without_finishing", "status 0"),
     ],

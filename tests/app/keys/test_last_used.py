@@ -96,3 +96,11 @@ def test_stopping_writes_the_last_records(database: Database) -> None:
     last_used.record(key.id, NOW.timestamp())
     last_used.stop()
     assert last_used_at(database, key.id) is not None
+
+
+def test_keys_that_are_not_used_any_more_take_no_memory(database: Database) -> None:
+    last_used = LastUsed(database)
+    for second in range(1000):
+        last_used.record(f"key_{second}", NOW.timestamp() + 3600 * second)
+        last_used.flush()
+    assert len(last_used._last) < 10
