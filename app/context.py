@@ -67,7 +67,11 @@ class AppContext:
         """
         return cls(
             settings=settings,
-            db=Database(settings.resolved_database_url(), relay.notify),
+            db=Database(
+                settings.resolved_database_url(),
+                relay.notify,
+                max_connections=settings.database_connections,
+            ),
             storage=open_storage(settings),
             relay=relay,
         )

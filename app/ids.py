@@ -77,6 +77,18 @@ def first_id(prefix: Prefix, moment: datetime) -> str:
     return _encode(prefix, milliseconds << 80)
 
 
+def time_of(id_: str) -> datetime:
+    """Return the time at which an identifier was created, by the clock of its process.
+
+    >>> time_of(first_id("dec", datetime(2026, 1, 1, tzinfo=UTC))).isoformat()
+    '2026-01-01T00:00:00+00:00'
+    """
+    milliseconds = 0
+    for digit in id_.rpartition("_")[2][:10]:
+        milliseconds = milliseconds << 5 | _CROCKFORD.index(digit)
+    return _EPOCH + timedelta(milliseconds=milliseconds)
+
+
 def _encode(prefix: Prefix, value: int) -> str:
     return f"{prefix}_{_high_digits(value >> 10)}{_PAIRS[value & 1023]}"
 

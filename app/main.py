@@ -16,7 +16,7 @@ from app.api.access_log import AccessLog
 from app.api.app_state import AppState
 from app.api.catalog_expiry import CatalogExpiry
 from app.api.direct_routes import DirectRoutes
-from app.api.middleware import RequestMiddleware, body_budget, body_limit
+from app.api.middleware import RequestMiddleware, body_budget, body_limit, operation_id
 from app.api.web_pages import WebPageFilter
 from app.batch_predictions import api as batch_predictions
 from app.console import installation as console
@@ -37,6 +37,7 @@ from app.keys.last_used import LastUsed
 from app.keys.service import require_keys
 from app.learners import api as learners
 from app.limits.rates import RateLimiter
+from app.metrics import count_connections, create_counters
 from app.protocols import table as protocols
 from app.registry import api as registry
 from app.registry.queries import resolve
@@ -47,9 +48,11 @@ from app.routing.report import api as routing_report
 from app.routing.schemas import MessageParts
 from app.routing.shadows import ShadowRecorder
 from app.serving import api as predictions
+from app.serving.counters import create_counters_of_routers
 from app.serving.loaded_models import LoadedModels
 from app.serving.preloading import Preloader
 from app.serving.schemas import PredictRequest
+from app.serving.snapshot import Snapshot
 from app.serving.state import Catalog
 from app.settings import Settings, get_settings, split
 from app.telemetry.opening import open_spans
@@ -105,7 +108,14 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         last_used.start()
         app.state.loaded = LoadedModels(context.storage, settings.models_in_memory)
         preloader = Preloader(app.state.loaded)
-        app.state.catalog = Catalog(context.db, settings, resolve, preloader.before_snapshot)
+        create_counters(operation_id(route) for route in app.router.routes)
+        count_connections(context.db.engine)
+
+        async def before_snapshot(old: Snapshot | None, new: Snapshot) -> None:
+            create_counters_of_routers(new)
+            await preloader.before_snapshot(old, new)
+
+        app.state.catalog = Catalog(context.db, settings, resolve, before_snapshot)
         await app.state.catalog.start()
         app.state.authenticator = KeyAuthenticator(app.state.catalog, last_used)
         app.state.console_sessions = ConsoleSessions(context.db, app.state.authenticator)

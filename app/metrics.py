@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from sqlalchemy import Engine, event
 
 PROCESS = CollectorRegistry()
 FALLBACKS = Counter(
@@ -18,6 +20,18 @@ ROUTER_PROBLEMS = Gauge(
     "Reasons why all messages of a router go to the fallback: lost versions, and unreachable targets.",
     registry=PROCESS,
     multiprocess_mode="mostrecent",
+)
+KEPT_MESSAGES = Counter(
+    "covey_kept_messages",
+    "Messages that a router keeps: kept, or not_kept if their file could not be written.",
+    ["outcome"],
+    registry=PROCESS,
+)
+DATABASE_CONNECTIONS = Gauge(
+    "covey_database_connections_in_use",
+    "Connections of the API to the database that are in use.",
+    registry=PROCESS,
+    multiprocess_mode="livesum",
 )
 SHADOW_DECISIONS = Counter(
     "covey_shadow_decisions",
@@ -117,3 +131,48 @@ def count_feedback(router: str, outcome: str, set_probability: float | None) -> 
     FEEDBACK.labels(router, outcome).inc()
     if set_probability is not None:
         FEEDBACK_PROBABILITY.labels(router, outcome).observe(set_probability)
+
+
+ERRORS = (500, 503)
+"""Statuses of responses that an administrator is alerted to."""
+
+
+def create_counters(operations: Iterable[str]) -> None:
+    """Create the counters of this process with the value 0: the first event is then an increase, too.
+
+    Args:
+        operations: ids of the operations of the API.
+    """
+    for operation in operations:
+        for status in ERRORS:
+            REQUESTS.labels(operation, status)
+    for outcome in ("kept", "not_kept"):
+        KEPT_MESSAGES.labels(outcome)
+    for outcome in ("loaded", "failed"):
+        MODEL_LOADS.labels(outcome)
+    DATABASE_CONNECTIONS.set(0)
+
+
+def create_router_counters(router: str, model: str, versions: Iterable[int]) -> None:
+    """Create the counters of a router with the value 0.
+
+    Args:
+        router: name of the router.
+        model: name of its model.
+        versions: numbers of the versions that decide.
+    """
+    FALLBACKS.labels(router)
+    for agreement in ("agreed", "disagreed"):
+        SHADOW_DECISIONS.labels(router, agreement)
+    for outcome in ("agreed", "corrected"):
+        FEEDBACK.labels(router, outcome)
+        FEEDBACK_PROBABILITY.labels(router, outcome)
+    for version in versions:
+        for disposition in ("routed", "review", "fallback"):
+            _decision_counter(router, model, str(version), disposition)
+
+
+def count_connections(engine: Engine) -> None:
+    """Count the connections of an engine that are in use."""
+    event.listen(engine, "checkout", lambda *_: DATABASE_CONNECTIONS.inc())
+    event.listen(engine, "checkin", lambda *_: DATABASE_CONNECTIONS.dec())

@@ -50,10 +50,15 @@ class Settings(BaseSettings):
     data_dir: Path = Path("covey-data")
     """Folder of the embedded database, broker and storage. Each has a setting below that replaces it."""
 
-    database_url: str = ""
+    database_url: SecretStr = SecretStr("")
     """SQLAlchemy URL of the database (SQLite or PostgreSQL). Empty: a SQLite file in the data folder."""
 
-    broker_url: str = ""
+    database_connections: PositiveInt = 64
+    """Maximum number of database connections of one process, which opens them when it needs them. By default
+    each thread of an API process that can use the database has one. If PostgreSQL allows fewer for all
+    processes together (``max_connections``), reduce it: requests then wait for a free connection."""
+
+    broker_url: SecretStr = SecretStr("")
     """Celery URL of the broker (Redis, Valkey or RabbitMQ). Empty: the bundled server on a Unix socket."""
 
     storage_url: str = ""
@@ -101,6 +106,10 @@ class Settings(BaseSettings):
     """Number of times that a job's process can die without progress before the job fails with
     ``worker_lost``."""
 
+    job_unavailable_hours: NonNegativeFloat = 24.0
+    """Hours for which a job is repeated, without progress, because its process cannot reach the database or a
+    file of the storage. Afterwards it fails with ``dependency_unavailable``. 0: no limit."""
+
     job_memory_bytes: NonNegativeInt | None = None
     """Maximum memory of a job's process. If exceeded, the job fails with ``out_of_memory``. Empty: 80 % of
     the memory of the machine or container, divided by ``COVEY_WORKER_CONCURRENCY``. 0: no limit."""
@@ -140,6 +149,14 @@ class Settings(BaseSettings):
     """Age in days, at least an hour, at which a finished delivery of a webhook is deleted. The default leaves
     a month to find out what a receiver got. 0: never."""
 
+    keep_versions: NonNegativeInt = 0
+    """Number of versions of each model that are kept. Older ones are deleted a day after their training,
+    except those that an alias has or had before, or that a router or a job uses. 0: all versions are kept."""
+
+    keep_datasets: NonNegativeInt = 0
+    """Number of data sets that are kept. Older ones are deleted a day after their creation, except those of
+    existing versions, evaluations and experiments, or that a job uses. 0: all data sets are kept."""
+
     lease_seconds: PositiveFloat = 8.0
     """Time after which a worker that sends no heartbeat loses its jobs. A worker sends a heartbeat every
     second, or eight times in this time if that is more often."""
@@ -153,7 +170,8 @@ class Settings(BaseSettings):
 
     max_bodies_bytes: PositiveInt = 128 * MIB
     """Maximum size of all request bodies that one API process holds in memory at the same time, without the
-    first 64 KiB of each and without uploads. Beyond it, requests get 503. At least ``COVEY_MAX_BODY_BYTES``
+    first 64 KiB of each and without uploads. Beyond it, requests get 503; one API key, or one address
+    without a key, can have three quarters. At least ``COVEY_MAX_BODY_BYTES``
     is always allowed."""
 
     max_connections: PositiveInt = 4096
@@ -189,10 +207,10 @@ class Settings(BaseSettings):
     """Public keys of SendGrid's security policies, in base64, separated by commas. Empty: SendGrid cannot
     deliver messages."""
 
-    inbound_mailgun_keys: str = ""
+    inbound_mailgun_keys: SecretStr = SecretStr("")
     """Webhook signing keys of Mailgun, separated by commas. Empty: Mailgun cannot deliver messages."""
 
-    inbound_postmark_credentials: str = ""
+    inbound_postmark_credentials: SecretStr = SecretStr("")
     """Credentials in the URL that Postmark calls, as ``user:password``, separated by commas. Empty: Postmark
     cannot deliver messages."""
 
@@ -235,7 +253,7 @@ class Settings(BaseSettings):
     """Maximum number of event streams of one API process; one API key can have a tenth of them. Requests
     without a key count as one key. If the limit is reached, the response is 429."""
 
-    limits_url: str = ""
+    limits_url: SecretStr = SecretStr("")
     """URL of the Redis that counts requests. Empty: the broker, which must then be Redis or Valkey."""
 
     protocols: str = ",".join(PROTOCOLS)
@@ -266,7 +284,7 @@ class Settings(BaseSettings):
     @field_validator("encryption_key")
     @classmethod
     def _check_keys(cls, value: SecretStr) -> SecretStr:
-        for number, key in enumerate(_split(value), start=1):
+        for number, key in enumerate(split(value), start=1):
             if (found := _decode(key)) is None or len(found) != KEY_BYTES:
                 raise ValueError(
                     f"key {number} must be {KEY_BYTES} bytes in base64; "
@@ -281,7 +299,7 @@ class Settings(BaseSettings):
 
     def encryption_keys(self) -> list[bytes]:
         """Return the keys of kept messages: the first one encrypts, and all of them decrypt."""
-        return [_decode(key) or b"" for key in _split(self.encryption_key)]
+        return [_decode(key) or b"" for key in split(self.encryption_key)]
 
     @property
     def heartbeat_seconds(self) -> float:
@@ -300,7 +318,7 @@ class Settings(BaseSettings):
 
     def resolved_database_url(self) -> str:
         """Return the URL of the database, or of the embedded database if none is set."""
-        return self.database_url or f"sqlite:///{self.data_dir.resolve() / 'covey.db'}"
+        return self.database_url.get_secret_value() or f"sqlite:///{self.data_dir.resolve() / 'covey.db'}"
 
 
 def unknown_variables(environment: Mapping[str, str]) -> list[str]:
@@ -309,12 +327,9 @@ def unknown_variables(environment: Mapping[str, str]) -> list[str]:
     return sorted(name for name in environment if name.startswith(PREFIX) and name not in known)
 
 
-def _split(keys: SecretStr) -> list[str]:
-    return split(keys.get_secret_value())
-
-
-def split(names: str) -> list[str]:
-    """Split a setting that lists names, separated by commas."""
+def split(setting: str | SecretStr) -> list[str]:
+    """Split a setting that lists names or secrets, separated by commas."""
+    names = setting.get_secret_value() if isinstance(setting, SecretStr) else setting
     return [name.strip() for name in names.split(",") if name.strip()]
 
 

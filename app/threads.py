@@ -79,9 +79,8 @@ class ThreadPool:
 
 
 REQUESTS = ThreadPool("requests", 40, serves_endpoints=True)
-"""Requests that use the database or parse large bodies. There are more threads than the 15 connections of a
-process, because up to 16 requests wait for versions to be loaded (``app.serving.loaded_models``), and others
-compute."""
+"""Requests that use the database or parse large bodies. Up to 16 of them wait for versions to be loaded
+(``app.serving.loaded_models``), and others compute."""
 
 STORAGE = ThreadPool("storage", 16, wait_seconds=10.0)
 """Requests that use the storage. Calls to a bucket wait for the network, so there are many. If the storage

@@ -6,7 +6,8 @@
 Starts a PostgreSQL whose commits wait for the disk, and trains a model of 60 labels. For each number of rows,
 it fills the table with copies of decisions that the service made itself, then measures the service's own
 functions: routing a new message (prediction included), routing a message again, reading a decision and pages
-of the newest ones, and deleting expired decisions. Prints times, bytes per row, and what a year takes.
+of the newest ones, and deleting expired decisions. Prints the times;
+``decision_bytes.py`` measures the sizes.
 """
 
 from __future__ import annotations
@@ -107,7 +108,6 @@ def main() -> None:
                     print(f"filled to {size:,} rows in {time.perf_counter() - started:.0f} s", flush=True)
                     results[size] = operations(ctx, routing, size)
             print_times(results, 365 * arguments.per_day)
-            print_bytes(ctx, 365 * arguments.per_day)
         finally:
             ctx.close()
 
@@ -172,7 +172,7 @@ def operations(ctx: AppContext, routing: InProcessRouting, size: int) -> dict[st
     mails = [message(rng) for _ in range(REPEATS)]
 
     def page(limit: int) -> object:
-        return decisions.page(ctx.db, ROUTER, DecisionFilter(), Page(limit, None))
+        return decisions.page(ctx, ROUTER, DecisionFilter(), Page(limit, None))
 
     def route(mail: MailDocument) -> object:
         return routing.route(ROUTER, mail)
@@ -249,26 +249,6 @@ def print_times(results: dict[int, dict[str, Times]], year: int) -> None:
             after_a_year = times[-1][0] + max(per_tenfold, 0) * math.log10(year / sizes[-1])
             extrapolated = f"{f'about {after_a_year:.1f}':>20}"
         print(f"{name:<34}{columns}{extrapolated}")
-
-
-def print_bytes(ctx: AppContext, year: int) -> None:
-    """Print the size of the table and of each index, per row and after a year."""
-    with ctx.db.read() as session:
-        rows = session.execute(text("SELECT count(*) FROM decisions")).scalar_one()
-        sizes = {"table": session.execute(text("SELECT pg_table_size('decisions')")).scalar_one()}
-        sizes |= {
-            f"index {name}": size
-            for name, size in session.execute(
-                text(
-                    "SELECT indexrelid::regclass::text, pg_relation_size(indexrelid) FROM pg_index "
-                    "WHERE indrelid = 'decisions'::regclass ORDER BY 1"
-                )
-            )
-        }
-    sizes["together"] = sum(sizes.values())
-    print(f"\n{f'bytes, with {rows:,} rows':<44}{'a row':>10}{f'{year:,} rows':>20}")
-    for name, size in sizes.items():
-        print(f"{name:<44}{size / rows:>10.0f}{f'{size / rows * year / 1e9:.1f} GB':>20}")
 
 
 if __name__ == "__main__":

@@ -41,6 +41,7 @@ __all__ = [
     "error_set_size",
     "expected_calibration_error",
     "f1_macro",
+    "f1_macro_one",
     "f1_macro_zero",
     "f1_micro",
     "hamming_loss",
@@ -111,6 +112,7 @@ recall_micro = _of_sets(contingency.recall_micro)
 recall_macro = _of_sets(contingency.recall_macro)
 f1_micro = _of_sets(contingency.f1_micro)
 f1_macro = _of_sets(contingency.f1_macro)
+f1_macro_one = _of_sets(contingency.f1_macro_one)
 f1_macro_zero = _of_sets(contingency.f1_macro_zero)
 
 one_error = _of_scores(rankings.one_error)

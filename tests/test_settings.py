@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from app.cli.main import cli
 from app.settings import CLIENT_VARIABLES, Settings
+from app.threads import REQUESTS, STORAGE
 
 ROOT = Path(__file__).parents[1]
 TEST_VARIABLES = {"COVEY_DATA", "COVEY_TEST_DATABASE_URL"}
@@ -33,6 +34,22 @@ def test_every_setting_is_described_in_a_sentence(name: str) -> None:
     sentence = settings_page.sentence(Settings.model_fields[name])
     assert re.fullmatch(r"[A-Z].{15,}\.", sentence), sentence
     assert "|" not in sentence, "it would break the table"
+
+
+def test_a_secret_is_hidden() -> None:
+    secrets = {
+        **dict.fromkeys(("database_url", "broker_url", "limits_url"), "redis://covey:pass-1234@host"),
+        "inbound_mailgun_keys": "pass-1234",
+        "inbound_postmark_credentials": "covey:pass-1234",
+        "encryption_key": b64encode(b"pass-1234".ljust(32)).decode(),
+    }
+    settings = Settings.model_validate(secrets)
+    for shown in (repr(settings), str(settings.model_dump()), settings.model_dump_json()):
+        assert not [secret for secret in secrets.values() if secret in shown]
+
+
+def test_each_thread_of_requests_can_have_a_connection() -> None:
+    assert Settings().database_connections >= REQUESTS.size + STORAGE.size
 
 
 def test_every_setting_is_used() -> None:

@@ -7,8 +7,10 @@ if the worker is stopping. It never waits for the database while it watches: a t
 
 from __future__ import annotations
 
+import json
 import signal
 import time
+from collections.abc import Sequence
 
 import structlog
 
@@ -18,8 +20,9 @@ from app.db.session import DATABASE_UNAVAILABLE, Transaction
 from app.jobs import checkpoints, queue
 from app.jobs.queue import Claim, LostClaimError
 from app.jobs.retry import write_with_retry
+from app.jobs.run_counts import count_run
 from workers import job_kinds, stopping
-from workers.job_process import EX_TEMPFAIL, JobProcess
+from workers.job_process import EX_TEMPFAIL, UNAVAILABLE_EVENT, JobProcess
 from workers.lease import LeaseRenewal
 from workers.limits import Limits
 
@@ -100,12 +103,18 @@ def _handle_exit(ctx: AppContext, claim: Claim, child: JobProcess, status: int) 
         job = queue.lock(tx, claim.job_id)
         if job is None or job.state != "running" or job.fence != claim.fence:
             return
-        reason = _reason(status)
         tail = child.tail.lines()
+        reason = _reason(status, tail)
         log.warning("job.process_lost", reason=reason, tail=tail)
-        attempts = ctx.settings.job_attempts
+        is_temporary = status == EX_TEMPFAIL
         job_kinds.handle_loss(
-            tx, job, attempts=attempts, reason=reason, process_died=status != EX_TEMPFAIL, log=tail
+            tx,
+            job,
+            attempts=ctx.settings.job_attempts,
+            reason=reason,
+            process_died=not is_temporary,
+            unavailable_hours=ctx.settings.job_unavailable_hours if is_temporary else None,
+            log=tail,
         )
 
     write_with_retry(ctx.db, write, give_up=stopping.requested)
@@ -121,6 +130,7 @@ def _clean_up(ctx: AppContext, claim: Claim, child: JobProcess) -> str | None:
     if job is not None and job.fence == claim.fence:
         # The job process writes the final state shortly before it exits.
         child.wait(EXIT_SECONDS)
+        count_run(ctx.db, job)
     log.info("job.finished", state=job.state if job is not None else "deleted")
     try:
         checkpoints.delete_all(ctx.storage, claim.job_id)
@@ -131,10 +141,16 @@ def _clean_up(ctx: AppContext, claim: Claim, child: JobProcess) -> str | None:
     return str(job.error["code"]) if job.error is not None else job.state
 
 
-def _reason(status: int) -> str:
+def _reason(status: int, tail: Sequence[str]) -> str:
     if status == EX_TEMPFAIL:
-        return "its process could not reach the database or the disk"
+        reason = "its process could not reach the database or the storage"
+        return next((f"{reason}: {cause}" for cause in map(_cause, reversed(tail)) if cause), reason)
     if status < 0:
         name = signal.Signals(-status).name
         return f"its process was killed by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
     return f"its process exited with status {status}"
+
+
+def _cause(line: str) -> str | None:
+    """Return what was unavailable, if a line of the job process's log names it."""
+    return str(json.loads(line)["reason"]) if f'"{UNAVAILABLE_EVENT}"' in line else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 from app.batch_predictions.work import PredictBatch
@@ -87,14 +88,20 @@ def end_without_worker(ctx: AppContext, job_id: str, how: End) -> None:
         if how == "cancelled":
             queue.request_cancel(tx, job)
             return
-        queue.finish_unclaimed(tx, job, "failed", OUT_OF_TIME)
-        WORK[job.kind].on_failure(tx, job, OUT_OF_TIME)
+        _end(tx, job, OUT_OF_TIME)
 
     write_with_retry(ctx.db, write, give_up=stopping.requested)
 
 
 def handle_loss(
-    tx: Transaction, job: Job, *, attempts: int, reason: str, process_died: bool, log: Sequence[str] = ()
+    tx: Transaction,
+    job: Job,
+    *,
+    attempts: int,
+    reason: str,
+    process_died: bool,
+    unavailable_hours: float | None = None,
+    log: Sequence[str] = (),
 ) -> None:
     """Cancel, fail or queue again a job whose worker or process died. The caller holds the lock on its row.
 
@@ -105,28 +112,36 @@ def handle_loss(
         reason: what happened.
         process_died: whether only the job process died, while its worker lived. Only this counts as a failed
             attempt, and only if the attempt did not write a checkpoint.
+        unavailable_hours: hours after which a job fails whose attempts all end because the database or the
+            storage is unavailable, 0 for no limit; None if this attempt has ended for another reason.
         log: the last log lines of the job process.
     """
     if process_died and not queue.made_progress(job):
         job.failures += 1
+    if unavailable_hours is None or queue.made_progress(job):
+        job.unavailable_since = None
+    elif job.unavailable_since is None:
+        job.unavailable_since = tx.now
     if job.cancel_requested_at is not None:
         queue.finish_unclaimed(tx, job, "cancelled")
         WORK[job.kind].on_failure(tx, job, CANCELLED)
     elif job.failures >= attempts:
-        error = {
-            "type": "urn:covey:problem:worker_lost",
-            "title": "Worker lost",
-            "status": 500,
-            "code": "worker_lost",
-            "detail": (
-                f"the job's process died {job.failures} times without progress; the last time: {reason}"
-            ),
-            "log": list(log),
-        }
-        queue.finish_unclaimed(tx, job, "failed", error)
-        WORK[job.kind].on_failure(tx, job, error)
+        detail = f"the job's process died {job.failures} times without progress; the last time: {reason}"
+        _end(tx, job, {**failure("worker_lost", detail), "title": "Worker lost", "log": list(log)})
+    elif (
+        unavailable_hours
+        and job.unavailable_since is not None
+        and tx.now - job.unavailable_since >= timedelta(hours=unavailable_hours)
+    ):
+        detail = f"every attempt of the last {unavailable_hours:g} hours has ended in the same way: {reason}"
+        _end(tx, job, {**failure("dependency_unavailable", detail), "log": list(log)})
     else:
         queue.requeue_lost(tx, job, reason=reason)
+
+
+def _end(tx: Transaction, job: Job, error: dict[str, Any]) -> None:
+    queue.finish_unclaimed(tx, job, "failed", error)
+    WORK[job.kind].on_failure(tx, job, error)
 
 
 OUT_OF_TIME: dict[str, Any] = failure(

@@ -17,13 +17,14 @@ import structlog
 import threadpoolctl
 
 from app.context import AppContext
+from app.db.failures import DatabaseStateError
 from app.db.session import DATABASE_UNAVAILABLE
 from app.jobs.problems import failure, failure_of
 from app.jobs.progress import CancelledError, ProgressReporter
 from app.jobs.queue import Claim, FinalState, LostClaimError
 from app.server.fork import fork
 from app.server.process_name import name_process
-from app.storage import MissingFileError
+from app.storage import MissingFileError, StorageUnavailableError
 from app.storage.interface import UNAVAILABLE_ERRNOS
 from app.telemetry.opening import open_spans
 from models.errors import CoveyError
@@ -34,6 +35,9 @@ log = structlog.get_logger()
 
 EX_TEMPFAIL = 75
 """Exit status if the database or the disk is unavailable, which is not a fault of the job (sysexits.h)."""
+
+UNAVAILABLE_EVENT = "job.dependency_unavailable"
+"""The event in the log that names what was unavailable."""
 
 _POLL_SECONDS = 0.02
 
@@ -122,12 +126,24 @@ def _run_and_report(inherited: AppContext, claim: Claim) -> int:
             outcome = _run(ctx, claim)
     except LostClaimError:
         log.warning("job.claim_lost")
-    except (*DATABASE_UNAVAILABLE, OSError):
-        log.exception("job.dependency_unavailable")
+    except (*DATABASE_UNAVAILABLE, OSError) as error:
+        log.exception(UNAVAILABLE_EVENT, reason=_cause(error))
         return EX_TEMPFAIL
     finally:
         _record_span(claim, started, outcome)
     return 0
+
+
+def _cause(error: Exception) -> str:
+    """Return what is unavailable, without addresses and folders, because clients can read it."""
+    if isinstance(error, DatabaseStateError):
+        return f"the database is {error.state}"
+    if isinstance(error, StorageUnavailableError):
+        return f"the storage is unavailable: {error.public_reason}"
+    if isinstance(error, OSError):
+        name = "" if error.filename is None else f" ({Path(os.fsdecode(error.filename)).name})"
+        return f"{error.strerror or type(error).__name__}{name}"
+    return f"the database is unavailable ({type(getattr(error, 'orig', error)).__name__})"
 
 
 def _record_span(claim: Claim, started: int, outcome: str) -> None:

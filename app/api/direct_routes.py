@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api import problem_handlers
 from app.api.base_route import StrictJSONRoute
-from app.api.request_head import RequestHead
+from app.api.request_head import KEPT_BYTES, RequestHead
 from app.context import AppContext
 
 
@@ -72,6 +72,7 @@ class DirectRequest:
         Raises:
             ClientDisconnect: the client has closed the connection.
         """
+        self.scope["state"][KEPT_BYTES] = limit  # the middleware does not count what is discarded
         chunk, more = await self._chunk()
         if not more and len(chunk) <= limit:
             return chunk, False

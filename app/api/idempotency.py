@@ -73,27 +73,45 @@ class Idempotency:
         with db.write() as tx:
             if self._key is None:
                 return work(tx)
-            if self._reserve(tx):
-                response = work(tx)
-                excluded = None if one_time_field is None else {one_time_field}
-                stored = response.model_dump(mode="json", exclude_none=True, exclude=excluded)
-                tx.session.get_one(IdempotencyRecord, (self._caller, self._key)).response = stored
-                return response
-            first = tx.session.get(IdempotencyRecord, (self._caller, self._key))
-            if first is None:
-                raise Conflict(
-                    "the response to the first request with this Idempotency-Key has just expired; check "
-                    "whether the resource exists, or send the request with a new key",
-                    code="conflict",
-                )
-            return self._repeat(first, response_type, one_time_field)
+            if not self._reserve(tx):
+                first = tx.session.get(IdempotencyRecord, (self._caller, self._key), with_for_update=True)
+                if first is None:
+                    raise Conflict(
+                        "the response to the first request with this Idempotency-Key has just expired; check "
+                        "whether the resource exists, or send the request with a new key",
+                        code="conflict",
+                    )
+                repeated = self._repeat(first, response_type, one_time_field)
+                if repeated is not None:
+                    return repeated
+            response = work(tx)
+            excluded = None if one_time_field is None else {one_time_field}
+            stored = response.model_dump(mode="json", exclude_none=True, exclude=excluded)
+            tx.session.get_one(IdempotencyRecord, (self._caller, self._key)).response = stored
+            return response
+
+    @retry_deadlocks
+    def reserve(self, db: Database) -> None:
+        """Reserve the key before work that is not part of the transaction, so that no other body can use it.
+
+        The key stays reserved for this body if the work fails. ``run`` stores the response.
+
+        Raises:
+            Conflict: the key was used with another body.
+        """
+        with db.write() as tx:
+            if not self._reserve(tx):
+                first = tx.session.get(IdempotencyRecord, (self._caller, self._key))
+                if first is not None:
+                    self._check_fingerprint(first)
 
     def first_response(
         self, db: Database, response_type: type[Response], *, one_time_field: str | None = None
     ) -> Response | None:
         """Return the response to an earlier request with the same key and body, or None if there is none.
 
-        Call this before anything else: what the first request needed, such as a data set, may be gone.
+        Call this before anything else: what the first request needed, such as a data set, may be gone. A key
+        that is only reserved has no response yet.
 
         Raises:
             Conflict: as ``run``.
@@ -106,12 +124,10 @@ class Idempotency:
 
     def _repeat(
         self, first: IdempotencyRecord, response_type: type[Response], one_time_field: str | None
-    ) -> Response:
-        if first.fingerprint != self._fingerprint:
-            raise Conflict(
-                "this Idempotency-Key was used for another request; choose a new one",
-                code="idempotency_key_reused",
-            )
+    ) -> Response | None:
+        self._check_fingerprint(first)
+        if not first.response:
+            return None
         if one_time_field is not None:
             raise Conflict(
                 f"this request already created {first.response['id']}, and only the first response "
@@ -119,6 +135,13 @@ class Idempotency:
                 code="secret_already_shown",
             )
         return response_type.model_validate(first.response)
+
+    def _check_fingerprint(self, first: IdempotencyRecord) -> None:
+        if first.fingerprint != self._fingerprint:
+            raise Conflict(
+                "this Idempotency-Key was used for another request; choose a new one",
+                code="idempotency_key_reused",
+            )
 
     def _reserve(self, tx: Transaction) -> bool:
         """Reserve the key. A concurrent request waits here until the first one has ended.

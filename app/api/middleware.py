@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
+import structlog
 from anyio import CancelScope
-from fastapi import HTTPException
+from fastapi import HTTPException, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.api import problem_handlers
 from app.api.access_log import AccessLog
 from app.api.errors import HeadersTooLarge, problem_of
 from app.api.guards import Authenticator
 from app.api.protocol_errors import error_response
-from app.api.request_head import MAX_HEADER_BYTES, RequestHead
+from app.api.request_head import KEPT_BYTES, MAX_HEADER_BYTES, RequestHead
 from app.api.request_ids import caller_request_id, caller_trace_id
 from app.api.web_pages import WebPageFilter
 from app.errors import BadRequest, NotReady, ServiceError, TooLarge
@@ -29,6 +32,8 @@ from app.settings import Settings
 
 if TYPE_CHECKING:  # needs an extra
     from app.telemetry.spans import Spans
+
+log = structlog.get_logger()
 
 _STREAMED = re.compile(r"/v1/datasets/[^/]+/content|/v1/models/[^/]+/versions")
 _UPLOADS = re.compile(_STREAMED.pattern + r"|/v1/routers/[^/]+/messages")
@@ -76,47 +81,69 @@ def body_limit(settings: Settings) -> Callable[[str], int]:
     return limit
 
 
+CLIENT_SHARE = 0.75
+"""Share of the budget that the bodies of one client can take, so that others can send a message, too."""
+
+
 class BodyBudget:
     """Count the bytes of request bodies that a process holds in memory.
 
     Args:
         limit: maximum number of bytes.
+        largest: the largest body, in bytes; one client can always send one of them if there is room.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, largest: int = 0) -> None:
         self._limit = limit
+        self._limit_of_client = max(int(CLIENT_SHARE * limit), largest)
         self._reserved = 0
+        self._of_clients: Counter[str] = Counter()
 
-    def reserve(self, size: int) -> None:
-        """Count bytes that have arrived.
+    def reserve(self, client: str, size: int) -> None:
+        """Count bytes of a client that have arrived.
 
         Raises:
             HTTPException: the process holds too many. FastAPI passes on only this exception while it reads a
                 body.
         """
-        if size and self._reserved + size > self._limit:
-            raise HTTPException(
-                503,
-                f"this process holds {self._reserved:,} bytes of request bodies, and the limit is "
-                f"{self._limit:,}; try again",
-                headers={"Retry-After": "2", "Connection": "close"},
+        if self._reserved + size > self._limit:
+            raise _too_many_bytes("this process holds", self._reserved, self._limit)
+        if self._of_clients[client] + size > self._limit_of_client:
+            raise _too_many_bytes(
+                "this process holds for this client", self._of_clients[client], self._limit_of_client
             )
         self._reserved += size
+        self._of_clients[client] += size
 
-    def release(self, size: int) -> None:
+    def release(self, client: str, size: int) -> None:
         """Release bytes when their request has ended."""
         self._reserved -= size
+        self._of_clients[client] -= size
+        if not self._of_clients[client]:
+            del self._of_clients[client]
+
+
+def _too_many_bytes(who: str, held: int, limit: int) -> HTTPException:
+    return HTTPException(
+        503,
+        f"{who} {held:,} bytes of request bodies, and the limit is {limit:,}; try again",
+        headers={"Retry-After": "2", "Connection": "close"},
+    )
 
 
 def body_budget(settings: Settings) -> BodyBudget:
     """Return the budget of a process. A body of the largest allowed size always fits."""
-    return BodyBudget(
-        max(
-            settings.max_bodies_bytes,
-            settings.max_body_bytes,
-            settings.max_message_bytes * INBOUND_FACTOR,
-        )
-    )
+    largest = max(settings.max_body_bytes, settings.max_message_bytes * INBOUND_FACTOR)
+    return BodyBudget(max(settings.max_bodies_bytes, largest), largest)
+
+
+def _client(scope: Scope) -> str:
+    """Return the API key of a request; its address if it has none."""
+    key_id: str | None = scope["state"].get("key_id")
+    if key_id is not None:
+        return key_id
+    address = scope.get("client")
+    return "" if address is None else str(address[0])
 
 
 class RequestMiddleware:
@@ -157,21 +184,21 @@ class RequestMiddleware:
         path: str = scope["path"]
         limit = self._limit(path)
         received = counted = 0
+        client = ""
 
         async def receive_counted() -> Message:
-            nonlocal received, counted
+            nonlocal received, counted, client
             message = await receive()
             received += len(message.get("body", b""))
             if received > limit:
                 # FastAPI passes on only its own exception while it reads a body.
                 raise HTTPException(413, str(_too_large(limit)))
-            if (
-                received > UNCOUNTED_BYTES
-                and (more := received - UNCOUNTED_BYTES - counted) > 0
-                and _STREAMED.fullmatch(path) is None
-            ):
-                self._budget.reserve(more)
-                counted += more
+            if received > UNCOUNTED_BYTES and _STREAMED.fullmatch(path) is None:
+                held = min(received, state.get(KEPT_BYTES, received))
+                if (more := held - UNCOUNTED_BYTES - counted) > 0:
+                    client = client or _client(scope)
+                    self._budget.reserve(client, more)
+                    counted += more
             return message
 
         async def send_with_headers(message: Message) -> None:
@@ -196,14 +223,22 @@ class RequestMiddleware:
                 await _send_problem(path, error, request_id, send_with_headers)
             else:
                 await self._app(scope, receive_counted, send_with_headers)
+        except Exception as unexpected:
+            # The framework would respond to it outside of this middleware, without any of the above.
+            if status:
+                log.exception("request.internal_error")
+                status = 500
+                raise  # the server breaks off the response that has begun
+            response = await problem_handlers.respond_always(Request(scope, receive), unexpected)
+            await response(scope, receive, send_with_headers)
         finally:
             if counted:
-                self._budget.release(counted)
+                self._budget.release(client, counted)
             if (release := state.get("release_rate_limit")) is not None:
                 with CancelScope(shield=True):
                     await release()
             seconds = time.perf_counter() - started
-            operation = _operation(scope)
+            operation = operation_id(scope.get("route"))
             count_request(operation, status, seconds)
             self._access_log.write(scope["method"], path, operation, status, seconds)
             if (spans := scope["app"].state.spans) is not None:
@@ -249,9 +284,8 @@ def _record_span(
     )
 
 
-def _operation(scope: Scope) -> str:
-    """Return the id of the operation that has handled a request."""
-    route = scope.get("route")
+def operation_id(route: object) -> str:
+    """Return the id of the operation of a route."""
     return getattr(route, "operation_id", None) or getattr(route, "unique_id", None) or "none"
 
 

@@ -51,17 +51,16 @@ _FAILURES: Mapping[type[DatabaseStateError], type[NotReady]] = {
 
 
 def install(app: FastAPI) -> None:
-    """Register the handlers."""
+    """Register the handlers of the errors that are expected."""
     for kind, handler in _HANDLERS.items():
         app.add_exception_handler(kind, handler)
-    app.add_exception_handler(Exception, _internal_error)
 
 
 async def respond(request: Request, error: Exception) -> Response:
     """Return the response to a request that FastAPI does not handle, and that raised an error.
 
     Raises:
-        Exception: the error is unexpected; the application reports it.
+        Exception: the error is unexpected; the middleware reports it.
     """
     for kind in type(error).__mro__:
         if (handler := _HANDLERS.get(kind)) is not None:

@@ -18,6 +18,10 @@ from app.settings import KIB
 MAX_HEADER_BYTES = 32 * KIB
 """Maximum size of all headers of a request together."""
 
+KEPT_BYTES = "kept_bytes"
+"""The entry of a request's state with the number of bytes of its body that are kept. The others are discarded
+when they arrive."""
+
 
 class RequestHead:
     """The headers of a request. If a header occurs several times, the first one counts.

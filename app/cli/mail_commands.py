@@ -221,7 +221,8 @@ def imap(
     from app.inbound.service_client import RouterClient
     from app.settings import Settings
 
-    logs.configure(Settings())
+    settings = Settings()
+    logs.configure(settings)
     try:
         check_url(url)
         rules = Rules(action, _folders_by_label(folder_for), folder, review_folder, fallback_folder, keyword)
@@ -244,6 +245,7 @@ def imap(
                 state,
                 WatchOptions(rules, create, existing, poll_seconds, monitor=monitor),
                 lambda account: typer.echo(f"Covey watches {account}"),
+                settings.max_message_bytes,
             )
     except (
         RefusedError,

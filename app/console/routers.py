@@ -52,7 +52,7 @@ FORM_FIELDS = (
 def routers(ctx: Context, request: Request, paging: PageQuery) -> Response:
     """Show the routers, and whether messages wait for a person."""
     listed = service.page(ctx.db, paging)
-    waiting = {item.name: _count_waiting(ctx.db, item.name) for item in listed.items}
+    waiting = {item.name: _count_waiting(ctx, item.name) for item in listed.items}
     return page(request, "routers/list.html", routers=listed, waiting=waiting)
 
 
@@ -77,7 +77,7 @@ def new(ctx: Context, request: Request, model: Annotated[str, Query(max_length=6
 def try_message(ctx: Context, request: Request, name: RouterName) -> Response:
     """Show a form that routes a message, and why it was routed so."""
     return page(
-        request, "routers/try.html", router=service.get(ctx.db, name), waiting=_count_waiting(ctx.db, name)
+        request, "routers/try.html", router=service.get(ctx.db, name), waiting=_count_waiting(ctx, name)
     )
 
 
@@ -92,7 +92,7 @@ async def review(
     """Show the oldest message that waits for a person, with its likely labels, and the messages after it."""
 
     def read() -> dict[str, Any]:
-        waiting = decisions.page(ctx.db, name, WAITING, Page(10, paging.after))
+        waiting = decisions.page(ctx, name, WAITING, Page(10, paging.after))
         shown = waiting.items[0] if waiting.items else None
         return {
             "router": service.get(ctx.db, name),
@@ -117,20 +117,33 @@ def list_decisions(
     disposition: Annotated[Disposition | str, Query(max_length=20)] = "",
     feedback: Annotated[FeedbackState | str, Query(max_length=20)] = "",
     label: Annotated[str, Query(max_length=500)] = "",
+    subject: Annotated[str, Query(max_length=200)] = "",
+    sender: Annotated[str, Query(max_length=200)] = "",
+    text: Annotated[str, Query(max_length=200)] = "",
 ) -> Response:
     """Show the decisions of a router that meet conditions, newest first."""
     conditions = DecisionFilter(
         disposition=next((item for item in ("routed", "review", "fallback") if item == disposition), None),
         feedback=next((item for item in ("none", "agreed", "corrected") if item == feedback), None),
         label=label or None,
+        subject=subject or None,
+        sender=sender or None,
+        text=(text or None) if has_scope(request, "train") else None,
     )
-    found = decisions.page(ctx.db, name, conditions, paging)
+    found = decisions.page(ctx, name, conditions, paging)
     return page(
         request,
         "routers/decisions.html",
         router=service.get(ctx.db, name),
         decisions=found,
-        conditions={"disposition": disposition, "feedback": feedback, "label": label},
+        conditions={
+            "disposition": disposition,
+            "feedback": feedback,
+            "label": label,
+            "subject": subject,
+            "sender": sender,
+            "text": text,
+        },
     )
 
 
@@ -207,9 +220,9 @@ def _served_version(db: Database, model: Model) -> ModelVersion:
     return registry.page_versions(db, model.name, Page(1, None)).items[0]
 
 
-def _count_waiting(db: Database, name: str) -> str:
+def _count_waiting(ctx: AppContext, name: str) -> str:
     """Return how many messages wait for a person, as text that says when there are more than 99."""
-    found = decisions.page(db, name, WAITING, Page(100, None))
+    found = decisions.page(ctx, name, WAITING, Page(100, None))
     return "more than 99" if len(found.items) > 99 else str(len(found.items))
 
 

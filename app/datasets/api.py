@@ -118,7 +118,8 @@ async def upload_content(
     encoding = (content_encoding or "identity").strip().lower()
     if encoding not in (*CONTENT_ENCODINGS, "identity"):
         raise Unsupported(f"the Content-Encoding {encoding} is not supported; send gzip, zstd or no encoding")
-    await REQUESTS.run(service.check_accepts_content, ctx.db, dataset_id)
+    key_id: str | None = getattr(request.state, "key_id", None)
+    await REQUESTS.run(service.check_accepts_content, ctx, dataset_id, key_id)
     key = service.new_upload_key(dataset_id)
     await receive(
         ctx.storage,
@@ -127,7 +128,6 @@ async def upload_content(
         limit=ctx.settings.max_upload_bytes,
         what="content of the data set",
     )
-    key_id: str | None = getattr(request.state, "key_id", None)
     return await REQUESTS.run(
         service.attach_content, ctx, dataset_id, key, None if encoding == "identity" else encoding, key_id
     )

@@ -31,6 +31,7 @@ def create(ctx: AppContext, body: DatasetCreate, idempotency: Idempotency) -> Da
         NotFound: a data set or the router to make it from does not exist.
         Conflict: a data set to make it from is not ready, or the idempotency key was used with another
             request.
+        TooMany: the API key has too many unfinished jobs.
     """
     if (first := idempotency.first_response(ctx.db, Dataset)) is not None:
         return first
@@ -73,7 +74,14 @@ def create(ctx: AppContext, body: DatasetCreate, idempotency: Idempotency) -> Da
         tx.session.flush()
         if key is not None or not service.awaits_upload(row):
             service.lock_sources(tx, dataset_id, [source.id for source in sources])
-            service.enqueue_ingestion(tx, row, key, encoding=None, key_id=idempotency.key_id)
+            service.enqueue_ingestion(
+                tx,
+                row,
+                key,
+                encoding=None,
+                key_id=idempotency.key_id,
+                max_jobs=ctx.settings.jobs_in_flight,
+            )
         return service.to_response(row)
 
     return idempotency.run(ctx.db, Dataset, work)

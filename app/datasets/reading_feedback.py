@@ -29,6 +29,7 @@ from models.data.ingestion.derive import SourceCounts
 from models.data.ingestion.feedback_records import FeedbackCounts, FeedbackRecords
 from models.data.ingestion.ingest import store_items
 from models.data.ingestion.message_labels import MessageLabels
+from models.data.record import join_first
 from models.data.store import StoredExamples
 from models.errors import BadDataError
 from models.mail.email import Email
@@ -59,9 +60,14 @@ def read_feedback(
         BadDataError: no message is available, or the upload cannot be read.
     """
     answers = feedback.sample_answers(ctx.db, row.options["from_feedback"])
-    labels = _labels(ctx, row, report, answers)
+    labels, broken = _labels(ctx, row, report, answers)
     other, has_split = _other(ctx, row)
     warnings = [] if answers.is_complete else [_incomplete(answers)]
+    if broken:
+        warnings.append(
+            f"decisions were omitted, because the feedback has more than {ctx.settings.max_labels:,} labels "
+            f"otherwise: {join_first(broken)}"
+        )
 
     def kept(ids: Sequence[str]) -> Iterator[tuple[str, Email]]:
         for decision in feedback.rows(ctx.db, ids):
@@ -108,14 +114,20 @@ def _read(ctx: AppContext, decision: tables.Decision, read_kept: ReadKeptMessage
 
 def _labels(
     ctx: AppContext, row: tables.Dataset, report: ProgressReporter, answers: SampleAnswers
-) -> MessageLabels:
-    """Return the labels of the feedback."""
+) -> tuple[MessageLabels, list[str]]:
+    """Return the labels of the feedback, and the ids of decisions with too many labels."""
+    broken: list[str] = []
+    known: set[str] = set()
     request = row.options["from_feedback"]
     # Only the mistakes of a version, or only its successes, are no random sample either.
     has_sample = answers.is_complete and "feedback" not in request
     labels = MessageLabels(max_id_chars=tables.MAX_MESSAGE_ID)
     for page in feedback.find(ctx.db, request):
         for decision in page:
+            if len(known.union(decision.feedback)) > ctx.settings.max_labels:
+                broken.append(decision.id)
+                continue
+            known.update(decision.feedback)
             labels.add(
                 decision.id,
                 decision.message_id,
@@ -128,7 +140,7 @@ def _labels(
             )
         report("reading feedback", len(labels), None, "decisions")
     labels.sort()
-    return labels
+    return labels, broken
 
 
 def _selected_by(disposition: str | None) -> SelectedBy:

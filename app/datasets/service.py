@@ -19,6 +19,7 @@ from app.db.session import Database, Transaction
 from app.errors import Conflict, Invalid, NotFound, ServiceError
 from app.ids import new_id
 from app.jobs import queue
+from app.limits import service as limits
 
 
 def new_upload_key(dataset_id: str) -> str:
@@ -26,15 +27,17 @@ def new_upload_key(dataset_id: str) -> str:
     return f"uploads/{dataset_id}.{new_id('req')}"
 
 
-def check_accepts_content(db: Database, dataset_id: str) -> None:
-    """Check that a data set accepts content, before the content is received.
+def check_accepts_content(ctx: AppContext, dataset_id: str, key_id: str | None) -> None:
+    """Check that a data set accepts content of an API key, before the content is received.
 
     Raises:
         NotFound: there is no such data set.
         Conflict: the data set already has content.
+        TooMany: the key has too many unfinished jobs.
     """
-    with db.read() as session:
+    with ctx.db.read() as session:
         _check_accepts_content(get_or_404(session, dataset_id))
+        limits.check_next_job(session, key_id, ctx.settings.jobs_in_flight)
 
 
 def attach_content(
@@ -47,6 +50,7 @@ def attach_content(
     Raises:
         NotFound: there is no such data set.
         Conflict: the data set already has content, or the data set from which it is also made was deleted.
+        TooMany: the key has too many unfinished jobs.
     """
     try:
         with ctx.db.write() as tx:
@@ -55,7 +59,7 @@ def attach_content(
             _check_accepts_content(row)
             replaced_key = row.upload_key
             lock_sources(tx, dataset_id, [other] if other is not None else [])
-            enqueue_ingestion(tx, row, key, encoding, key_id)
+            enqueue_ingestion(tx, row, key, encoding, key_id, max_jobs=ctx.settings.jobs_in_flight)
             dataset = to_response(row)
     except ServiceError:
         ctx.deletion.delete([key])
@@ -82,7 +86,13 @@ def _lock_other(tx: Transaction, dataset_id: str) -> str | None:
 
 
 def enqueue_ingestion(
-    tx: Transaction, row: tables.Dataset, key: str | None, encoding: str | None, key_id: str | None
+    tx: Transaction,
+    row: tables.Dataset,
+    key: str | None,
+    encoding: str | None,
+    key_id: str | None,
+    *,
+    max_jobs: int,
 ) -> None:
     """Enqueue a job that reads the content of a data set, for an API key.
 
@@ -92,12 +102,17 @@ def enqueue_ingestion(
         key: storage key of the content; None if there is none, because the data set is made from others.
         encoding: the content encoding.
         key_id: id of the API key that requested the job; None for an anonymous request.
+        max_jobs: maximum number of unfinished jobs of the key; 0 for no limit.
+
+    Raises:
+        TooMany: the key has too many unfinished jobs.
     """
     row.state = "ingesting"
     row.upload_key = key
     row.upload_encoding = encoding
     row.error = None
     queue.enqueue(tx, "ingest", {}, dataset_id=row.id, key_id=key_id)
+    limits.check_job_limit(tx, key_id, max_jobs)
 
 
 def lock_sources(tx: Transaction, dataset_id: str, sources: Collection[str]) -> None:

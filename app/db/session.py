@@ -8,10 +8,11 @@ row.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -39,6 +40,15 @@ def unavailable_reason(error: Exception) -> str:
 BUSY_SECONDS = 30
 """How long a SQLite writer waits for another writer."""
 
+TRUNCATE_SECONDS = 1
+"""How long the deletion of the write-ahead log waits for its readers."""
+
+MAX_CONNECTIONS = 15
+"""Maximum number of connections of an engine for a few threads."""
+
+_KEPT_CONNECTIONS = 5
+"""Number of connections that stay open when no thread uses them."""
+
 
 class Transaction:
     """One writing transaction. After the commit, the workers are notified once if it queued jobs."""
@@ -62,6 +72,7 @@ class Database:
     Args:
         url: SQLAlchemy URL.
         notify: called after the commit with the id of a job that it queued; must neither raise nor wait.
+        max_connections: maximum number of connections. Further threads wait for one.
 
     Attributes:
         catalog_changed: called after each transaction that may have changed keys, aliases or routers; must
@@ -70,8 +81,14 @@ class Database:
     Create one per process, after any fork: connections must not be inherited.
     """
 
-    def __init__(self, url: str, notify: Callable[[str], None] = lambda _: None) -> None:
-        self.engine = make_engine(url)
+    def __init__(
+        self,
+        url: str,
+        notify: Callable[[str], None] = lambda _: None,
+        *,
+        max_connections: int = MAX_CONNECTIONS,
+    ) -> None:
+        self.engine = make_engine(url, max_connections=max_connections)
         revisions.record_changes(self.engine)
         self.catalog_changed: Callable[[], None] = lambda: None
         self._damage = DamageDetector(self.engine)
@@ -138,29 +155,43 @@ class Database:
         self._damage.check_file(seconds, every=every)
 
     def truncate_wal(self) -> None:
-        """Move SQLite's write-ahead log into the database file. Do nothing for other databases."""
+        """Move SQLite's write-ahead log, which contains deleted texts, into the database file.
+
+        Do nothing for other databases, or if a reader needs the log for longer than ``TRUNCATE_SECONDS``.
+        """
         if self.engine.dialect.name != "sqlite":
             return
-        connection = self.engine.raw_connection()
         try:
-            # SQLite refuses this pragma inside a transaction.
-            connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        finally:
-            connection.close()
+            # SQLite refuses to do this inside a transaction.
+            with self.autocommit() as connection:
+                connection.exec_driver_sql(f"PRAGMA busy_timeout = {TRUNCATE_SECONDS * 1000}")
+                connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+                connection.exec_driver_sql(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
+        except DATABASE_UNAVAILABLE as error:
+            log.warning("database.wal_not_truncated", reason=unavailable_reason(error))
 
     def close(self) -> None:
         """Close every connection."""
         self.engine.dispose()
 
 
-def make_engine(url: str) -> Engine:
+def make_engine(url: str, *, max_connections: int = MAX_CONNECTIONS) -> Engine:
     """Create an engine for SQLite or PostgreSQL (``postgresql://`` means psycopg 3)."""
     if url.startswith("postgresql://"):
         url = url.replace("postgresql://", "postgresql+psycopg://", 1)
     # Errors are logged, and parameters may contain text of messages, which must not be logged.
-    engine = create_engine(url, pool_pre_ping=True, hide_parameters=True, connect_args=_connect_args(url))
+    kept = min(_KEPT_CONNECTIONS, max_connections)
+    engine = create_engine(
+        url,
+        pool_pre_ping=True,
+        pool_size=kept,
+        max_overflow=max_connections - kept,
+        hide_parameters=True,
+        connect_args=_connect_args(url),
+    )
     convert_failures(engine)
     if engine.dialect.name == "sqlite":
+        event.listen(engine, "do_connect", lambda *_: _create_private_file(engine.url.database))
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
     return engine
@@ -186,6 +217,18 @@ def database_now(session: Session) -> datetime:
         return datetime.now(UTC)
     moment: datetime = session.execute(select(func.clock_timestamp())).scalar_one()
     return moment.astimezone(UTC)
+
+
+def _create_private_file(path: str | None) -> None:
+    """Create the file of a SQLite database if there is none, so that only its owner can read it.
+
+    SQLite itself would let others read it, unless its folder is private, and gives the other files of the
+    database the mode of this one.
+    """
+    if not path or path == ":memory:" or path.startswith("file:"):
+        return
+    with suppress(OSError):  # SQLite reports its own errors
+        os.close(os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, _record: Any) -> None:

@@ -176,6 +176,9 @@ class Job(Base):
     """Number of attempts whose process died without progress. ``COVEY_JOB_ATTEMPTS`` limits it."""
     consecutive_losses: Mapped[int] = mapped_column(Integer, default=0)
     """Number of lost attempts since the last progress, whatever the cause. Each loss lengthens the delay."""
+    unavailable_since: Mapped[datetime | None]
+    """When the first of the latest attempts has ended that all ended because the database or the storage was
+    unavailable."""
     checkpoint: Mapped[dict[str, Any] | None]
     """Checkpoint from which a new attempt continues; see ``app.jobs.checkpoints``."""
     fence: Mapped[int] = mapped_column(Integer, default=0)
@@ -654,6 +657,20 @@ class CatalogRevision(Base):
 
     part: Mapped[str] = mapped_column(String(20), primary_key=True)
     revision: Mapped[int] = mapped_column(BigInteger)
+
+
+class StoredCounter(Base):
+    """A counter that outlives the processes that count; see ``app.db.counters``."""
+
+    __tablename__ = "stored_counters"
+
+    name: Mapped[str] = mapped_column(String(40), primary_key=True)
+    label: Mapped[str] = mapped_column(String(80), primary_key=True)
+    """What is counted, for example the name of a retention rule; empty if there is only one."""
+    number: Mapped[int] = mapped_column(BigInteger)
+    total: Mapped[float] = mapped_column(Float)
+    """The sum of what each event adds, for example seconds."""
+    updated_at: Mapped[datetime]
 
 
 class BackupLock(Base):

@@ -65,7 +65,7 @@ class LabelMeasures(ResponseModel):
     recall: float
     """tp / (tp + fn), or 0 if no example has the label."""
     f1: float
-    """2 tp / (2 tp + fp + fn), or 1 if tp = fp = fn = 0."""
+    """2 tp / (2 tp + fp + fn), or 0 if tp = fp = fn = 0. Macro averages leave out such a label."""
 
 
 class LabelPair(ResponseModel):

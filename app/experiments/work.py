@@ -176,20 +176,23 @@ def _queue_cells(tx: Transaction, experiment: tables.Experiment, request: Experi
     # All folds of a configuration come one after another, so that workers that start at the same moment
     # compute the features of different folds, and later cells find them in storage.
     plan = tx.session.get_one(tables.Job, experiment.job_id)
-    for i in range(len(request.configurations or [])):
-        for fold in held_out_folds(request):
-            spec = {"experiment_id": experiment.id, "configuration": i, "fold": fold}
-            job = queue.enqueue(
-                tx,
-                "cell",
-                spec,
-                dataset_id=experiment.dataset_id,
-                priority=plan.priority,
-                key_id=plan.key_id,
-            )
-            tx.session.add(
-                tables.ExperimentCell(experiment_id=experiment.id, configuration=i, fold=fold, job_id=job.id)
-            )
+    places = [
+        {"configuration": i, "fold": fold}
+        for i in range(len(request.configurations or []))
+        for fold in held_out_folds(request)
+    ]
+    jobs = queue.enqueue_all(
+        tx,
+        "cell",
+        [{"experiment_id": experiment.id, **place} for place in places],
+        dataset_id=experiment.dataset_id,
+        priority=plan.priority,
+        key_id=plan.key_id,
+    )
+    tx.session.add_all(
+        tables.ExperimentCell(experiment_id=experiment.id, job_id=job.id, **place)
+        for job, place in zip(jobs, places, strict=True)
+    )
     tx.session.flush()
 
 

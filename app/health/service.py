@@ -11,6 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.context import AppContext
 from app.db import tables
 from app.db.failures import DatabaseStateError
+from app.db.locks import lock_reason
 from app.db.session import database_now
 from app.errors import NotReady
 
@@ -74,12 +75,16 @@ def check_readiness(ctx: AppContext) -> Readiness:
             ).one()
             running = session.scalar(select(func.count()).where(tables.Job.state == "running")) or 0
             oldest = session.scalar(select(func.min(tables.Job.due_at)).where(tables.Job.state == "queued"))
+        # A lock stops the heartbeats of workers, too.
+        locked = lock_reason(ctx.db) if workers == 0 else None
     except SQLAlchemyError as error:
         return Readiness(False, False, 0, 0.0, 0.0, [_database_reason(error)])
     away = max((now - away_since).total_seconds(), 0.0) if away_since is not None else 0.0
     waited = max((now - oldest).total_seconds(), 0.0) if oldest is not None else 0.0
     reasons = []
-    if workers == 0:
+    if locked is not None:
+        reasons.append(locked)
+    elif workers == 0:
         reasons.append("no worker has sent a heartbeat in the last 15 s")
     elif waited > ctx.settings.ready_queue_seconds and running < capacity:
         because = " because the broker is unavailable" if away else ""

@@ -6,8 +6,6 @@ document, because their bodies belong to the providers, and no client of this se
 
 from __future__ import annotations
 
-from functools import partial
-
 from app.api.base_route import resource
 from app.api.direct_routes import Direct, DirectRequest
 from app.api.request_head import refuse_encoding
@@ -23,10 +21,10 @@ router = resource("routers")
 
 def _add_route(provider: Provider) -> None:
     async def receive(request: Direct, name: RouterName) -> Receipt:
-        read = provider.check_head(request.context.settings, request.head)
+        verify = provider.check_head(request.context.settings, request.head)
         refuse_encoding(request.head)
         body = await _body(request, provider.max_bytes)
-        return await service.receive(request.context, request.state.message_router, name, partial(read, body))
+        return await service.receive(request.context, request.state.message_router, name, body, verify)
 
     router.add_api_route(
         f"/routers/{{name}}/inbound/{provider.path}",

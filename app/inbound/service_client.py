@@ -16,7 +16,7 @@ from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 from urllib.parse import quote, urlsplit
 
 from app.inbound.routed_message import RoutedMessage, UnexpectedResponseError
@@ -33,9 +33,40 @@ TIMEOUT_SECONDS = 60.0
 ATTEMPTS = 2
 """How often to send a message if the connection breaks: a kept connection can be closed at any time."""
 
+HEADER = b"Received: by covey\r\n\r\n"
+"""Header for a message without any, which the service takes for JSON, a form, or nothing, and refuses. What a
+mail server has accepted is mail, so all of it then counts as the body, and the message has a decision."""
+
 
 class NotRoutedError(Exception):
-    """A message could not be routed now; the message of the error is the reason. Send the message again."""
+    """A message could not be routed now; the message of the error is the reason. Send the message again.
+
+    Attributes:
+        status: HTTP status of the response; None without a response.
+    """
+
+    def __init__(self, reason: str, status: int | None = None) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class Response(NamedTuple):
+    """A response of the service.
+
+    Attributes:
+        status: its HTTP status.
+        reason: the text of the status.
+        content: its body.
+    """
+
+    status: int
+    reason: str
+    content: bytes
+
+    @property
+    def needs_header(self) -> bool:
+        """Whether the message must be sent again after ``HEADER``."""
+        return self.status == 400 and b'"not_a_message"' in self.content
 
 
 class RouterClient:
@@ -67,19 +98,24 @@ class RouterClient:
             NotRoutedError: there is no decision.
         """
         headers = {**self._headers, "traceparent": new_traceparent()}
+        response = self._send(message, headers)
+        if response.needs_header:
+            response = self._send(HEADER + message, headers)
+        return decision_of(response, self._url)
+
+    def _send(self, message: bytes, headers: dict[str, str]) -> Response:
         for attempt in range(1, ATTEMPTS + 1):
             is_new = self._http.sock is None
             try:
-                self._http.request("POST", self._path, message, headers)
+                with suppress(BrokenPipeError, ConnectionResetError):  # refused before all of it was sent
+                    self._http.request("POST", self._path, message, headers)
                 response = self._http.getresponse()
-                status, reason, content = response.status, response.reason, response.read()
+                return Response(response.status, response.reason, response.read())
             except (OSError, HTTPException) as error:
                 self._http.close()
                 is_refused = is_new and isinstance(error, ConnectionRefusedError)
                 if attempt == ATTEMPTS or is_refused or isinstance(error, TimeoutError):
                     raise unavailable(error) from error
-            else:
-                return decision_of(status, reason, content, self._url)
         raise AssertionError("unreachable")
 
     def close(self) -> None:
@@ -153,18 +189,19 @@ def new_traceparent() -> str:
     return f"00-{os.urandom(16).hex()}-{os.urandom(8).hex()}-01"
 
 
-def decision_of(status: int, reason: str, content: bytes, url: str) -> RoutedMessage:
+def decision_of(response: Response, url: str) -> RoutedMessage:
     """Read a response of the service.
 
     Raises:
         NotRoutedError: it is no decision.
     """
-    if status != 200:
+    if response.status != 200:
+        reason = response.reason
         with suppress(ValueError, LookupError, TypeError, RecursionError):  # it is of another server
-            reason = str(json.loads(content)["detail"])
-        raise NotRoutedError(f"the service returned {status}: {reason}")
+            reason = str(json.loads(response.content)["detail"])
+        raise NotRoutedError(f"the service returned {response.status}: {reason}", response.status)
     try:
-        return RoutedMessage.from_json(content)
+        return RoutedMessage.from_json(response.content)
     except UnexpectedResponseError as error:
         raise NotRoutedError(f"{error}; is {url} the address of the service?") from error
 

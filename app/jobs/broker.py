@@ -17,7 +17,7 @@ MAX_SOCKET_PATH_BYTES = 100
 
 def broker_url(settings: Settings) -> str:
     """Return the Celery URL of the broker that the settings name, or of the bundled one."""
-    return settings.broker_url or f"redis+socket://{socket_path(settings.data_dir)}"
+    return settings.broker_url.get_secret_value() or f"redis+socket://{socket_path(settings.data_dir)}"
 
 
 def socket_path(data: Path) -> Path:

@@ -12,7 +12,7 @@ Functions that take a ``Transaction`` are part of a larger one; the caller commi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal, TypeAlias
@@ -76,40 +76,61 @@ def enqueue(
     priority: int = 0,
     key_id: str | None = None,
 ) -> Job:
-    """Insert a queued job; its task is sent after the commit.
+    """Insert a queued job; its task is sent after the commit. See ``enqueue_all``."""
+    (job,) = enqueue_all(
+        tx, kind, [spec], dataset_id=dataset_id, model=model, priority=priority, key_id=key_id
+    )
+    return job
+
+
+def enqueue_all(
+    tx: Transaction,
+    kind: Kind,
+    specs: Sequence[dict[str, Any]],
+    *,
+    dataset_id: str | None = None,
+    model: str | None = None,
+    priority: int = 0,
+    key_id: str | None = None,
+) -> list[Job]:
+    """Insert queued jobs with a few statements; their tasks are sent after the commit.
 
     Args:
         tx: the transaction.
-        kind: kind of the job.
-        spec: what to do.
-        dataset_id: data set of the job.
-        model: model of the job.
+        kind: kind of the jobs.
+        specs: what to do; at least one.
+        dataset_id: data set of the jobs.
+        model: model of the jobs.
         priority: a job of a higher priority is before other jobs of its queue.
-        key_id: id of the API key that requested the job; None for an anonymous request.
+        key_id: id of the API key that requested the jobs; None for an anonymous request.
     """
-    job = Job(
-        id=new_id("job"),
-        kind=kind,
-        state="queued",
-        spec=spec,
-        dataset_id=dataset_id,
-        model=model,
-        attempt=0,
-        failures=0,
-        consecutive_losses=0,
-        fence=0,
-        due_at=tx.now,
-        priority=priority,
-        claim_order=claim_order(kind, priority),
-        created_at=tx.now,
-        key_id=key_id,
-        claim_key=key_id or "",
-    )
-    tx.session.add(job)
+    jobs = [
+        Job(
+            id=new_id("job"),
+            kind=kind,
+            state="queued",
+            spec=spec,
+            dataset_id=dataset_id,
+            model=model,
+            attempt=0,
+            failures=0,
+            consecutive_losses=0,
+            fence=0,
+            due_at=tx.now,
+            priority=priority,
+            claim_order=claim_order(kind, priority),
+            created_at=tx.now,
+            key_id=key_id,
+            claim_key=key_id or "",
+        )
+        for spec in specs
+    ]
+    tx.session.add_all(jobs)
     tx.session.flush()
-    append_event(tx, job.id, "queued")
-    tx.notify(job.id)
-    return job
+    tx.session.add_all(JobEvent(job_id=job.id, seq=1, at=tx.now, type="queued", detail={}) for job in jobs)
+    tx.session.flush()
+    tx.notify(jobs[-1].id)
+    return jobs
 
 
 def append_event(tx: Transaction, job_id: str, type_: str, **detail: Any) -> None:

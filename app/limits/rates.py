@@ -85,7 +85,7 @@ class RateLimiter:
         self._paused_until = 0.0
         if not self.counts:
             return
-        url = settings.limits_url or broker_url(settings)
+        url = settings.limits_url.get_secret_value() or broker_url(settings)
         url = url.replace("redis+socket://", "unix://", 1)
         if not url.startswith(("redis://", "rediss://", "unix://")):
             raise RedisRequiredError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sqlalchemy import func, select
+from sqlalchemy.orm import Session
 
 from app.db import tables
 from app.db.session import Transaction
@@ -28,12 +29,28 @@ def check_job_limit(tx: Transaction, key_id: str | None, max_jobs: int) -> None:
         return
     # The lock makes concurrent requests of one key count one after the other.
     tx.session.scalar(select(tables.ApiKey.id).where(tables.ApiKey.id == key_id).with_for_update())
-    unfinished = tx.session.scalar(
-        select(func.count()).where(tables.Job.key_id == key_id, tables.Job.state.in_(UNFINISHED))
+    if _unfinished(tx.session, key_id) > max_jobs:
+        raise _too_many(max_jobs)
+
+
+def check_next_job(session: Session, key_id: str | None, max_jobs: int) -> None:
+    """Check that an API key may have another job, before the content is received that the job reads.
+
+    Raises:
+        TooMany: the job would exceed the limit; see ``check_job_limit``.
+    """
+    if key_id is not None and max_jobs and _unfinished(session, key_id) >= max_jobs:
+        raise _too_many(max_jobs)
+
+
+def _unfinished(session: Session, key_id: str) -> int:
+    statement = select(func.count()).where(tables.Job.key_id == key_id, tables.Job.state.in_(UNFINISHED))
+    return session.scalars(statement).one()
+
+
+def _too_many(max_jobs: int) -> TooMany:
+    return TooMany(
+        f"this API key may have {max_jobs} jobs in flight; wait until one ends, or cancel one",
+        code="too_many_jobs",
+        retry_after=RETRY_SECONDS,
     )
-    if (unfinished or 0) > max_jobs:
-        raise TooMany(
-            f"this API key may have {max_jobs} jobs in flight; wait until one ends, or cancel one",
-            code="too_many_jobs",
-            retry_after=RETRY_SECONDS,
-        )

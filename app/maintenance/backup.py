@@ -28,10 +28,10 @@ import structlog
 import zstandard
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
-from app.db import rows, schema
+from app.db import counters, rows, schema
 from app.db.backup_lock import lock_files
 from app.db.file_references import FILE_COLUMNS
-from app.db.session import Database
+from app.db.session import DATABASE_UNAVAILABLE, Database
 from app.storage import Storage, StorageUnavailableError
 from app.storage.interface import validate_key
 from app.version import __version__
@@ -104,6 +104,7 @@ def back_up(db: Database, storage: Storage, target: Path) -> Summary:
             summary = _write(db, storage, archive, target.parent)
         with suppress(FileExistsError):
             os.link(partial, target)
+            _record(db)
             return summary
         raise BackupError(f"another process has created {target} meanwhile; choose the name of a new file")
     finally:
@@ -173,6 +174,15 @@ def verify(source: Path) -> Manifest:
         wrong = sorted(name for name in names if members_read.get(name) != expected.get(name))
         raise BackupError(f"{source} is damaged: {', '.join(wrong[:5])}")
     return manifest
+
+
+def _record(db: Database) -> None:
+    """Record the time of a complete backup. A database that cannot be written does not spoil the backup."""
+    try:
+        with db.write() as tx:
+            counters.count(tx, "backup")
+    except DATABASE_UNAVAILABLE as error:
+        log.warning("backup.not_recorded", reason=type(error).__name__)
 
 
 def _parse_manifest(source: Path, content: bytes) -> Manifest:

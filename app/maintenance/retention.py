@@ -21,11 +21,11 @@ from sqlalchemy import ColumnElement, and_, delete, exists, inspect, select, tup
 from sqlalchemy.orm import InstrumentedAttribute
 
 from app.context import AppContext
-from app.db import tables
+from app.db import counters, tables
 from app.db.session import Transaction
 from app.ids import Prefix, first_id
 from app.jobs.queue import FINISHED
-from app.maintenance import unused_files
+from app.maintenance import old_versions, unused_files
 from app.routing import decisions as recorded_decisions
 from app.settings import Settings
 
@@ -56,7 +56,7 @@ class RetentionResult:
     """The numbers of deleted files and rows.
 
     Attributes:
-        files: number of files.
+        files: number of files that no row needed.
         rows: number of rows, without the events and curve points of jobs.
     """
 
@@ -79,6 +79,7 @@ class Rule:
         order_by: an indexed column in whose order rows expire. None for the primary key: then each
             transaction continues after the rows of the one before.
         batch_size: maximum number of rows of one transaction.
+        file: the column with the key of a file that only this row needs.
         remove: what a transaction does with the rows. It returns False if a part of them is left for the next
             one. None deletes them.
     """
@@ -91,6 +92,7 @@ class Rule:
     prefix: Prefix | None = None
     order_by: InstrumentedAttribute[Any] | None = None
     batch_size: int = BATCH_SIZE
+    file: ColumnElement[str | None] | None = None
     remove: Callable[[Transaction, Keys], bool] | None = None
 
 
@@ -106,17 +108,28 @@ def apply_retention(ctx: AppContext, stop: Callable[[], bool] = lambda: False) -
         SQLAlchemyError: the database is unavailable.
     """
     rows = delete_expired_rows(ctx, stop)
+    # Also if the pass has deleted nothing: a request may have deleted a decision that a reader still saw.
+    ctx.db.truncate_wal()
     if any(rows.values()):
         log.info("retention.rows_deleted", **rows)
-    result = RetentionResult(unused_files.delete_unused(ctx, stop), sum(rows.values()))
-    if result.files:
-        log.info("retention.files_deleted", files=result.files)
-    return result
+    files = unused_files.delete_unused(ctx, stop)
+    if files:
+        log.info("retention.files_deleted", files=files)
+    if not stop():
+        with ctx.db.write() as tx:
+            counters.count(tx, "retention_pass")
+            for what, number in sorted({**rows, "files": files}.items()):
+                if number:
+                    counters.count(tx, "retention_deleted", what, number=number)
+    return RetentionResult(files, sum(rows.values()))
 
 
 def delete_expired_rows(ctx: AppContext, stop: Callable[[], bool]) -> dict[str, int]:
-    """Delete expired rows. Return their number by the name of the rule."""
-    return {rule.name: _apply(ctx, rule, stop) for rule in RULES}
+    """Delete expired rows with their files. Return their number by what they are."""
+    deleted = {rule.name: _apply(ctx, rule, stop) for rule in RULES}
+    deleted["versions"] = old_versions.delete_old_versions(ctx, stop)
+    deleted["datasets"] = old_versions.delete_old_datasets(ctx, stop)
+    return deleted
 
 
 def _apply(ctx: AppContext, rule: Rule, stop: Callable[[], bool]) -> int:
@@ -132,8 +145,9 @@ def _apply(ctx: AppContext, rule: Rule, stop: Callable[[], bool]) -> int:
         if stop():
             break
         with ctx.db.write() as tx:
-            keys = _expired_keys(tx, rule, tx.now - max(age, rule.at_least), after)
+            keys, files = _expired_keys(tx, rule, tx.now - max(age, rule.at_least), after)
             done = (rule.remove or _delete_from(rule.table))(tx, keys)
+        ctx.deletion.delete(files)
         if done:
             deleted += len(keys)
             if len(keys) < rule.batch_size:
@@ -143,10 +157,13 @@ def _apply(ctx: AppContext, rule: Rule, stop: Callable[[], bool]) -> int:
     return deleted
 
 
-def _expired_keys(tx: Transaction, rule: Rule, before: datetime, after: Any) -> Keys:
-    """Lock a batch of expired rows, and return their primary keys."""
+def _expired_keys(tx: Transaction, rule: Rule, before: datetime, after: Any) -> tuple[Keys, list[str]]:
+    """Lock a batch of expired rows, and return their primary keys and the keys of their files."""
     key = _primary_key(rule.table)
-    statement = select(*key).where(rule.expired(before))
+    columns: list[ColumnElement[Any]] = [*key]
+    if rule.file is not None:
+        columns.append(rule.file)
+    statement = select(*columns).where(rule.expired(before))
     if rule.prefix is not None:
         statement = statement.where(key[0] < first_id(rule.prefix, before))
     if rule.order_by is None and after is not None:
@@ -155,8 +172,9 @@ def _expired_keys(tx: Transaction, rule: Rule, before: datetime, after: Any) -> 
         statement.order_by(key[0] if rule.order_by is None else rule.order_by)
         .limit(rule.batch_size)
         .with_for_update(skip_locked=True)
-    )
-    return [tuple(row) for row in rows]
+    ).all()
+    files = [] if rule.file is None else [row[-1] for row in rows if row[-1] is not None]
+    return [tuple(row[: len(key)]) for row in rows], files
 
 
 def _primary_key(table: type[tables.Base]) -> tuple[ColumnElement[Any], ...]:
@@ -183,7 +201,7 @@ def _delete_decisions(tx: Transaction, keys: Keys) -> bool:
 
 
 def _forget_messages(tx: Transaction, keys: Keys) -> bool:
-    """Remove messages from their decisions. Their files are then unused."""
+    """Remove messages from their decisions."""
     of_keys = _is_one_of(_primary_key(tables.Decision), keys)
     tx.session.execute(update(tables.Decision).where(of_keys).values(kept_message=None, kept_until=None))
     return True
@@ -225,6 +243,7 @@ RULES: Sequence[Rule] = (
         lambda before: tables.Decision.created_at < before,
         keep_days=lambda settings: settings.keep_decisions_days,
         prefix="dec",
+        file=tables.Decision.kept_message.expression,
         remove=_delete_decisions,
     ),
     Rule(
@@ -232,6 +251,7 @@ RULES: Sequence[Rule] = (
         tables.Decision,
         lambda now: tables.Decision.kept_until < now,
         order_by=tables.Decision.kept_until,
+        file=tables.Decision.kept_message.expression,
         remove=_forget_messages,
     ),
     # Experiments and batch predictions come before jobs, because they keep their jobs. Their jobs then expire
@@ -301,3 +321,6 @@ RULES: Sequence[Rule] = (
         order_by=tables.ConsoleSession.expires_at,
     ),
 )
+
+COUNTED = (*(rule.name for rule in RULES), "versions", "datasets", "files")
+"""What retention counts: rows by rule, old versions and data sets, and files that no row needs."""

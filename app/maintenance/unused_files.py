@@ -1,8 +1,11 @@
 """Delete files that no row needs.
 
 A file is written before the row that references it. An unreferenced file may therefore still be needed. It is
-kept for a grace period, and as long as the job that wrote it is running. Deleting a missing file is no error,
-so any number of workers can do this at the same time.
+kept for a grace period, by the clock of the storage, and as long as the job that wrote it is running.
+Deleting a missing file is no error, so any number of workers can do this at the same time.
+
+Kept messages are many files, in a folder for each day. Retention deletes them with their rows, so only those
+without a row are looked for: in the last two days and in one older day of each pass.
 
 The storage can be slow, so no transaction is open while files are listed or deleted: each batch of names is
 checked in a short session of its own.
@@ -11,7 +14,7 @@ checked in a short session of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import islice
 
 import structlog
@@ -21,10 +24,10 @@ from sqlalchemy.orm import Session
 from app.context import AppContext
 from app.db import tables
 from app.db.backup_lock import are_files_locked
-from app.db.session import database_now
 from app.experiments import shared_files
 from app.jobs import checkpoints
 from app.jobs.queue import FINISHED
+from app.routing import kept_messages
 from app.storage import FileInfo
 
 log = structlog.get_logger()
@@ -41,16 +44,24 @@ Needed = Callable[[Session, Collection[str]], set[str]]
 
 def delete_unused(ctx: AppContext, stop: Callable[[], bool]) -> int:
     """Delete the files that no row needs. Return their number."""
-    with ctx.db.read() as session:
-        now = database_now(session)
+    now = ctx.storage.check().now
     old = now - timedelta(seconds=ctx.settings.collect_seconds * GRACE)
     deleted = 0
     for folder, needed in _FOLDERS_OF_RUNNING_WORK.items():
         deleted += _delete(ctx, stop, ctx.storage.files(folder), needed)
-    for folder, needed in _FOLDERS.items():
+    folders = {**_FOLDERS, **dict.fromkeys(_days_to_search(ctx, now), _needed_messages)}
+    for folder, needed in folders.items():
         files = (file for file in ctx.storage.files(folder) if file.modified < old)
         deleted += _delete(ctx, stop, files, needed)
     return deleted
+
+
+def _days_to_search(ctx: AppContext, now: datetime) -> list[str]:
+    """Return the last two folders of messages, and an older one, so that each is searched in its turn."""
+    days = ctx.storage.days(kept_messages.FOLDER)
+    older = days[:-2]
+    turn = int(now.timestamp() // ctx.settings.collect_seconds)
+    return [*days[-2:], *older[turn % len(older) :][:1]] if older else days
 
 
 def _delete(ctx: AppContext, stop: Callable[[], bool], files: Iterable[FileInfo], needed: Needed) -> int:
@@ -173,7 +184,6 @@ _FOLDERS: dict[str, Needed] = {
     "artifacts": _needed_artifacts,
     "predictions": _needed_predictions,
     "experiments": _needed_experiments,
-    "messages": _needed_messages,
     "tmp": _none_needed,
 }
 

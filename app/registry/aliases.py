@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
@@ -16,6 +18,9 @@ from app.registry.alias_changes import Cause
 from app.registry.queries import get_model_or_404, get_version_or_404
 from app.registry.schemas import Alias, AliasChange, AliasHistoryPage, AliasPage, AliasPut
 from app.registry.service import find_router, lock_model
+
+_LIKE_A_VERSION = re.compile(r"(?:v|ver|version)?[-_]?[0-9]+|latest|newest", re.IGNORECASE)
+"""Aliases that a reader would take for the number of a version, or for the last one."""
 
 
 def page(db: Database, name: str, page: Page) -> AliasPage:
@@ -63,10 +68,14 @@ def put(
     """Set an alias to a version; create the alias if it does not exist.
 
     Raises:
+        Invalid: the alias looks like a version.
         NotFound: there is no such model or version.
         PreconditionFailed: ``if_match`` is not the current revision of the alias.
         Conflict: a router that uses the alias needs probabilities, and the version is not calibrated.
     """
+    if _LIKE_A_VERSION.fullmatch(alias) is not None:
+        message = f"the alias {alias} looks like a version; use a word that says what it is for, such as live"
+        raise Invalid(message, errors=[("/path/alias", message)])
     with db.write() as tx:
         lock_model(tx, name)
         get_version_or_404(tx.session, name, body.version, pointer="/version")

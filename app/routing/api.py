@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated
 
-from fastapi import Query, Response
+from fastapi import Query, Request, Response
 
 from app.api.base_route import (
     Context,
@@ -19,17 +19,19 @@ from app.api.base_route import (
 )
 from app.api.direct_routes import Direct, DirectRequest, JsonResponse, direct_post
 from app.api.etags import IfMatch
+from app.api.guards import has_scope
 from app.api.json_body import parse
 from app.api.paging import PageQuery
 from app.api.request_head import refuse_encoding
 from app.api.schemas import DecisionId, RouterName
 from app.api.validation import BodyValidator
+from app.errors import Forbidden
 from app.routing import decisions as recorded
 from app.routing import router_versions, service
 from app.routing.decision_query import DecisionQuery
 from app.routing.kept_messages import OriginalMessage
 from app.routing.message_router import MessageRouter
-from app.routing.raw_messages import read_raw
+from app.routing.raw_messages import read_raw_body
 from app.routing.schemas import (
     Decision,
     DecisionPage,
@@ -151,13 +153,14 @@ async def route_message(request: Direct, name: RouterName, explain: Explain = No
     message; Covey does not deliver the message. The API records the decision before it returns it.
 
     A message without a word that the version knows is not rejected: it goes to the fallback, and the response
-    lists its defects. If you send the same message again (same Message-ID and body), the API returns the
-    first decision.
+    lists its defects. A body that is JSON or a form, or has neither a header field nor a text, is not a
+    message: the API returns 400. If you send the same message again (same Message-ID and body), the API
+    returns the first decision. Messages without Message-ID, subject and body are never the same.
     """
     refuse_encoding(request.head)
     body, truncated = await request.body_up_to(request.context.settings.max_message_bytes)
     original = OriginalMessage("message/rfc822", body, truncated)
-    return await _route(request, name, lambda: read_raw(body, truncated), original, explain)
+    return await _route(request, name, lambda: read_raw_body(body, truncated), original, explain)
 
 
 @direct_post(
@@ -202,14 +205,16 @@ async def _route(
     response_description="A page of decisions.",
 )
 def list_decisions(
-    ctx: Context, name: RouterName, conditions: DecisionQuery, page: PageQuery
+    ctx: Context, request: Request, name: RouterName, conditions: DecisionQuery, page: PageQuery
 ) -> DecisionPage:
     """List the decisions of a router that meet all given conditions, newest first.
 
     For example, `?review=any&feedback=none` lists the messages that wait for a person. A page can have
     fewer items than `limit`, or none, if few decisions meet all conditions: follow `next_cursor`.
     """
-    return recorded.page(ctx.db, name, conditions, page)
+    if conditions.text is not None and not has_scope(request, "train"):
+        raise Forbidden("a search in kept messages needs the scope train; omit text")
+    return recorded.page(ctx, name, conditions, page)
 
 
 @decisions.get(

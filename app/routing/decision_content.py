@@ -74,6 +74,7 @@ def message_summary(
     return _new_summary(
         message_id=mail.message_id,
         subject=mail.subject if keep_text else None,
+        sender=mail.sender if keep_text else None,
         automated=mail.automated,
         defects=mail.defects,
         truncated=mail.truncated,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal, TypeAlias
 
 from fastapi import Depends, Query
+from pydantic import StringConstraints
 
 from app.api.schemas import TimeParameter, VersionNumber
 from app.errors import Invalid
@@ -12,6 +13,8 @@ from app.routing.decision_search import DecisionFilter, ReviewReason
 from app.routing.schemas import Disposition, FeedbackState
 
 MAX_MESSAGE_ID_LENGTH = 1000
+
+Words: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
 def _filter(
@@ -37,6 +40,21 @@ def _filter(
             min_length=1,
             max_length=MAX_MESSAGE_ID_LENGTH,
             description="Only decisions on messages with this Message-ID, with or without angle brackets.",
+        ),
+    ] = None,
+    subject: Annotated[
+        Words | None,
+        Query(description="Only decisions on messages whose subject contains this, in any case."),
+    ] = None,
+    sender: Annotated[
+        Words | None,
+        Query(description="Only decisions on messages whose author's address contains this text."),
+    ] = None,
+    text: Annotated[
+        Words | None,
+        Query(
+            description="Only decisions on kept messages whose subject or body contains this text. It needs "
+            "the scope `train`, as reading the messages does."
         ),
     ] = None,
     feedback: Annotated[
@@ -70,6 +88,9 @@ def _filter(
         from_=from_,
         to=to,
         message_id=message_id,
+        subject=subject,
+        sender=sender,
+        text=text,
         feedback=feedback,
         review=review,
         oldest_first=order == "oldest_first",

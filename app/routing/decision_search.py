@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, exists, literal, or_, select, true
+from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, exists, literal, null, or_, select, true
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from app.api.paging import Page
@@ -25,12 +25,18 @@ from app.routing.schemas import Disposition, FeedbackState
 MAX_READ = 5_000
 """Maximum number of decisions that are read for one page."""
 
+MAX_READ_CONTENTS = 1_000
+"""Maximum number of decisions of which one page reads the subject or the sender."""
+
 CLOCK_DIFFERENCE = timedelta(minutes=1)
 """Maximum difference between the time in the id of a decision, by the clock of a process, and the time at
 which it was recorded, by the clock of the database."""
 
 ReviewReason: TypeAlias = Literal["any", "sample", "doubt"]
 """Why a person should review a message."""
+
+_WORDS = ("subject", "sender")
+"""The conditions on text of a decision."""
 
 _FIRST, _LAST = datetime(1970, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
 """Times of ids."""
@@ -47,6 +53,10 @@ class DecisionFilter:
         from_: the earliest time of the decision.
         to: the time before which the decision was recorded.
         message_id: Message-ID without angle brackets.
+        subject: a part of the subject, in any case.
+        sender: a part of the author's address, in any case.
+        text: a part of the kept message, in any case. This module finds the decisions with a kept message,
+            and ``app.routing.message_search`` reads the messages.
         feedback: whether there is feedback, and whether it agrees.
         review: why a person should review the message.
         oldest_first: whether the oldest decisions come first.
@@ -58,6 +68,9 @@ class DecisionFilter:
     from_: datetime | None = None
     to: datetime | None = None
     message_id: str | None = None
+    subject: str | None = None
+    sender: str | None = None
+    text: str | None = None
     feedback: FeedbackState | None = None
     review: ReviewReason | None = None
     oldest_first: bool = False
@@ -68,19 +81,22 @@ def find_ids(
 ) -> tuple[list[str], str | None]:
     """Return the ids of a page of decisions, in order, and the position of the next page, if there is one."""
     indexed, others = _choose_index(conditions, _tests(router_id, conditions))
+    words = {name: value.casefold() for name in _WORDS if (value := getattr(conditions, name)) is not None}
+    # The databases do not ignore the case of all letters, and PostgreSQL cannot decode every text of JSON.
+    content = Decision.response if words else null()
     if "label" in indexed:
         id_: InstrumentedAttribute[str] = DecisionLabel.decision_id
-        statement = select(id_, and_(true(), *others.values())).where(
+        statement = select(id_, and_(true(), *others.values()), content).where(
             DecisionLabel.router_id == router_id, DecisionLabel.label == conditions.label
         )
-        if others:
+        if others or words:
             statement = statement.join(Decision, Decision.id == id_)
     else:
         id_ = Decision.id
-        statement = select(id_, and_(true(), *others.values())).where(
+        statement = select(id_, and_(true(), *others.values()), content).where(
             Decision.router_id == router_id, *indexed.values()
         )
-    limit = MAX_READ if others else page.limit + 1
+    limit = MAX_READ_CONTENTS if words else MAX_READ if others else page.limit + 1
     statement = (
         statement.where(*_range(id_, conditions, page.after))
         .order_by(id_.asc() if conditions.oldest_first else id_.desc())
@@ -88,14 +104,20 @@ def find_ids(
     )
     ids: list[str] = []
     n_read, last = 0, ""
-    with closing(session.execute(statement, execution_options={"yield_per": 500} if others else {})) as rows:
-        for last, meets_others in rows:
+    options = {"yield_per": 500} if others or words else {}
+    with closing(session.execute(statement, execution_options=options)) as rows:
+        for last, meets_others, response in rows:
             n_read += 1
-            if meets_others:
+            if meets_others and (not words or _contains(response, words)):
                 if len(ids) == page.limit:
                     return ids, ids[-1]
                 ids.append(last)
     return ids, last if n_read == limit else None
+
+
+def _contains(response: dict[str, Any], words: dict[str, str]) -> bool:
+    message = response.get("message", {})
+    return all(value in (message.get(name) or "").casefold() for name, value in words.items())
 
 
 def needs_review(reason: ReviewReason = "any") -> ColumnElement[bool]:
@@ -133,6 +155,8 @@ def _tests(router_id: str, conditions: DecisionFilter) -> _Tests:
         # A partial index serves a statement only if both have the same constant.
         value: BindParameter[str] = bindparam("disposition", conditions.disposition, literal_execute=True)
         tests["disposition"] = Decision.disposition == value
+    if conditions.text is not None:
+        tests["text"] = Decision.kept_message.is_not(None)
     if conditions.review is not None:
         tests["review"] = needs_review(conditions.review)
     if conditions.version is not None:

@@ -20,17 +20,19 @@ from app.routing.decision_content import predicted_labels_of
 from app.routing.decision_search import DecisionFilter, find_ids
 from app.routing.feedback_labels import check_labels
 from app.routing.kept_messages import OriginalMessage
+from app.routing.message_search import find_ids_by_text
 from app.routing.schemas import DecisionPage, Feedback, RecordedDecision
 
 MAX_PAGE_BYTES = 8 * 1024 * 1024
 """Maximum size of a page of decisions. A decision for thousands of departments is large."""
 
 
-def page(db: Database, router_name: str, conditions: DecisionFilter, page: Page) -> DecisionPage:
+def page(ctx: AppContext, router_name: str, conditions: DecisionFilter, page: Page) -> DecisionPage:
     """Return a page of the decisions of a router. It can have fewer items than requested, or none."""
-    with db.read() as session:
+    by_text = None if conditions.text is None else find_ids_by_text(ctx, router_name, conditions, page)
+    with ctx.db.read() as session:
         router = service.get_or_404(session, router_name)
-        ids, position = find_ids(session, router.id, conditions, page)
+        ids, position = by_text or find_ids(session, router.id, conditions, page)
         column = tables.Decision.id
         rows = session.scalars(
             select(tables.Decision)
@@ -82,6 +84,7 @@ def delete_one(ctx: AppContext, decision_id: str) -> None:
     with ctx.db.write() as tx:
         row = _get_or_404(tx.session, decision_id, lock=True)
         delete_rows(tx, [row])
+    ctx.db.truncate_wal()
     if row.kept_message is not None:
         ctx.deletion.delete([row.kept_message])
 

@@ -15,11 +15,12 @@ from typing import Literal, TypeAlias
 
 import structlog
 import zstandard
+from pydantic import ValidationError
 
 from app.api.json_body import parse
 from app.context import AppContext
 from app.db import tables
-from app.errors import FileDamaged, NotReady
+from app.errors import FileDamaged, NotReady, ServiceError
 from app.routing.message_cipher import DamagedError, MessageCipher, UnknownKeyError
 from app.routing.schemas import Decision, KeepMessages, MessageParts, RouterPut
 from app.serving.instances import json_email
@@ -30,7 +31,7 @@ from models.mail.email import Email
 log = structlog.get_logger()
 
 FOLDER = "messages"
-"""Folder of the storage."""
+"""Folder of the storage. It has a folder for each day."""
 
 MediaType: TypeAlias = Literal["message/rfc822", "application/json"]
 
@@ -45,9 +46,12 @@ RETRY_SECONDS = 30.0
 
 _MAGIC: dict[bytes, MediaType] = {b"CM1r": "message/rfc822", b"CM1j": "application/json"}
 _PLAIN, _ENCRYPTED = b"p", b"e"
+_ENCRYPTED_SUFFIX = ".aes"
+"""The end of the keys of encrypted files. The row of a decision has the key, so whoever can only write to the
+storage cannot replace an encrypted message by one that is not."""
 _LEVEL = 3
-_MAX_BYTES = 1024 * MIB
-"""No message is longer, so a file that says so is damaged."""
+_MAX_FILE_BYTES = MAX_KEPT_BYTES + MIB
+"""A file is longer than its message only by a few bytes, so a longer one is damaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +134,9 @@ class MessageArchive:
             return ArchiveResult(reason=f"the message is longer than {MAX_KEPT_BYTES:,} bytes")
         if time.monotonic() < self._slow_until:
             return ArchiveResult(reason="the storage is slow")
-        key = f"{FOLDER}/{decision_id}.zst"
+        now = datetime.now(UTC)
+        suffix = _ENCRYPTED_SUFFIX if self._cipher is not None else ""
+        key = f"{FOLDER}/{now.date()}/{decision_id}.zst{suffix}"
         writing = asyncio.create_task(STORAGE.run(self._write_file, key, message))
         self._late.add(writing)
         writing.add_done_callback(self._late.discard)
@@ -147,8 +153,7 @@ class MessageArchive:
             # The routing must not depend on the copy, whatever is wrong with it.
             log.exception("routing.keeping_failed", decision_id=decision_id)
             return ArchiveResult(reason="an internal error")
-        until = datetime.now(UTC) + timedelta(days=config.keep_days)
-        return ArchiveResult(key, until)
+        return ArchiveResult(key, now + timedelta(days=config.keep_days))
 
     def _not_kept(self, decision_id: str, reason: str) -> ArchiveResult:
         log.error("routing.message_not_kept", decision_id=decision_id, reason=reason)
@@ -172,7 +177,8 @@ def read(ctx: AppContext, decision: tables.Decision) -> OriginalMessage | None:
     key = decision.kept_message
     if key is None:
         return None
-    content = ctx.storage.local(key).read_bytes()
+    with ctx.storage.local(key).open("rb") as file:
+        content = file.read(_MAX_FILE_BYTES + 1)
     try:
         return unpack(content, key, _cipher(ctx.settings))
     except UnknownKeyError as error:
@@ -189,7 +195,10 @@ def read(ctx: AppContext, decision: tables.Decision) -> OriginalMessage | None:
 def read_email(ctx: AppContext, decision: tables.Decision) -> Email | None:
     """Return the kept message of a decision as an e-mail of a data set; see ``read``."""
     message = read(ctx, decision)
-    return None if message is None else message.to_email()
+    try:
+        return None if message is None else message.to_email()
+    except (ServiceError, ValidationError) as error:  # it is no message
+        raise FileDamaged(f"the message of decision {decision.id}") from error
 
 
 def pack(message: OriginalMessage, key: str, cipher: MessageCipher | None) -> bytes:
@@ -206,10 +215,12 @@ def unpack(content: bytes, key: str, cipher: MessageCipher | None) -> OriginalMe
 
     Raises:
         UnknownKeyError: the key of the encryption is not known.
-        DamagedError: the file is damaged.
+        DamagedError: the file is damaged, or should be encrypted.
     """
     media_type = _MAGIC.get(content[:4])
-    if media_type is None or content[4:5] not in (_PLAIN, _ENCRYPTED):
+    if media_type is None or content[4:5] not in (_PLAIN, _ENCRYPTED) or len(content) > _MAX_FILE_BYTES:
+        raise DamagedError
+    if content[4:5] == _PLAIN and key.endswith(_ENCRYPTED_SUFFIX):
         raise DamagedError
     compressed = content[5:]
     if content[4:5] == _ENCRYPTED:
@@ -217,7 +228,7 @@ def unpack(content: bytes, key: str, cipher: MessageCipher | None) -> OriginalMe
             raise UnknownKeyError
         compressed = cipher.decrypt(compressed, key)
     try:
-        if not 0 <= zstandard.frame_content_size(compressed) <= _MAX_BYTES:
+        if not 0 <= zstandard.frame_content_size(compressed) <= MAX_KEPT_BYTES:
             raise DamagedError
         return OriginalMessage(media_type, zstandard.ZstdDecompressor().decompress(compressed))
     except zstandard.ZstdError as error:

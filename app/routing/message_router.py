@@ -8,6 +8,7 @@ whose file is written before its decision is recorded.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from app.api.structs import to_builtins, to_json
 from app.context import AppContext
 from app.errors import NotFound, NotReady
 from app.logs import note_decision
-from app.metrics import FALLBACKS, count_decision
+from app.metrics import FALLBACKS, KEPT_MESSAGES, count_decision
 from app.routing import canary, policies, service
 from app.routing.decision_content import message_summary, new_decision
 from app.routing.decision_rows import DecisionRow
@@ -162,6 +163,7 @@ class MessageRouter:
                 return _stored_to_json(earlier, mail if with_texts else None)
             archived = await self._archive.write(decision.decision_id, config, original)
             decision.message_kept = archived.key is not None
+            KEPT_MESSAGES.labels("kept" if decision.message_kept else "not_kept").inc()
             decision.not_kept_reason = archived.reason
         return await self._record(router, config, key, decision, mail, archived, with_texts=with_texts)
 
@@ -324,7 +326,12 @@ class MessageRouter:
 
 
 def message_key(mail: MailDocument) -> str:
-    """Return a key that is equal for equal messages: a digest of the Message-ID and the body."""
+    """Return a key that is equal for equal messages: a digest of the Message-ID and the body.
+
+    A message without both has no identity. Its key is a new one, so that no other message gets its decision.
+    """
+    if mail.message_id is None and not mail.has_content:
+        return secrets.token_hex(32)
     return reader.message_key(mail.message_id, mail.body_digest)
 
 

@@ -14,6 +14,7 @@ from app.routing import policies, service
 from app.routing.schemas import EffectiveThresholds, LabelThreshold, Router, RouterPut, VersionThresholds
 from app.serving.loaded_models import LoadedModels, VersionReference
 from app.serving.preloading import load_before_use
+from models.base.training import abbreviated
 from models.decisions.curves import ChosenThreshold
 from models.pipeline import Pipeline
 
@@ -21,7 +22,7 @@ from models.pipeline import Pipeline
 def put(
     db: Database, loaded: LoadedModels, name: str, body: RouterPut, if_match: str | None = None
 ) -> Router:
-    """Load the versions of a router, then create or replace the router, with warnings about its thresholds.
+    """Load the versions of a router, then create or replace the router, with warnings.
 
     The shadow version is loaded when the router has changed. No message waits for it.
 
@@ -43,6 +44,9 @@ def put(
         for reference, pipeline in pipelines.items()
         for warning in policies.threshold_warnings(pipeline, body)
     ]
+    known = {label for pipeline in pipelines.values() for label in pipeline.labels_}
+    if pipelines and (unknown := sorted(body.destinations.keys() - known)):
+        warnings.append(f"destinations of labels that no version of the router has: {abbreviated(unknown)}")
     return router.model_copy(update={"warnings": warnings})
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Final, Literal, Self, TypeAlias
 
-from pydantic import ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
 from typing_extensions import TypeAliasType
 
 from app.api.schemas import (
@@ -25,6 +25,8 @@ from app.api.schemas import (
 )
 from app.datasets.schemas import EmailParts, Label
 from app.serving.schemas import LabelExplanation, RankedLabel
+from models.data.limits import IngestLimits
+from models.data.record import RecordError, check_name
 
 Destination: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=1000), OneLine]
 """Destination of messages, such as an address or the name of a queue; Covey does not interpret it."""
@@ -285,8 +287,8 @@ class Router(ResponseModel):
     """Time when the router was last replaced."""
     warnings: list[str] | None = None
     """What the thresholds do not achieve, for example labels that are never selected because they do not
-    reach their precision. Only in the response to a request that creates or replaces the router;
-    `GET …/thresholds` has the current ones."""
+    reach their precision, and destinations of labels that no version has. Only in the response to a request
+    that creates or replaces the router; `GET …/thresholds` has the current ones of the thresholds."""
 
 
 class LabelThreshold(ResponseModel):
@@ -398,6 +400,9 @@ class MessageSummary(ResponseModel):
     """The Message-ID without angle brackets. Absent if the message has none."""
     subject: str | None = None
     """The subject. Absent if the service does not keep text of messages (`COVEY_KEEP_DECISION_TEXT`)."""
+    sender: str | None = None
+    """The address of the author, in lower case. Absent if it is unknown, or if the service does not keep text
+    of messages."""
     automated: bool
     """Whether a program sent the message, such as an automatic reply or a bounce. Do not reply
     automatically."""
@@ -499,6 +504,14 @@ class DecisionPage(ResponseModel):
     next_cursor: NextCursor = None
 
 
+def _check_label(label: str) -> str:
+    try:
+        check_name(label, "the label", "", IngestLimits.name_length)
+    except RecordError as error:
+        raise ValueError(error.reason) from error
+    return label
+
+
 class Feedback(RequestModel):
     """The correct labels of a message."""
 
@@ -512,7 +525,7 @@ class Feedback(RequestModel):
     large_fields: ClassVar[tuple[str, ...]] = ("labels",)
     max_items: ClassVar[MaxItems] = {"labels": lambda settings: settings.max_labels}
 
-    labels: list[Label]
+    labels: list[Annotated[Label, AfterValidator(_check_label)]]
     """The correct labels. An empty list states that no department is correct."""
     allow_new_labels: bool = False
     """Whether a label can be one that no version and no data set of the model has. By default such a label

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import socket
 import tempfile
+import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from prometheus_client.multiprocess import mark_process_dead
 
 from app.server.child_process import ChildProcess
 from app.server.program import Closable, Program
@@ -17,6 +22,13 @@ from app.settings import Settings
 
 COUNTS = "connections"
 """Name of the file with the numbers of connections."""
+
+
+PREFIX = "covey-api-"
+"""Beginning of the name of the temporary folder."""
+
+LOCKED_SECONDS = 60.0
+"""Time after which a folder without a lock is abandoned: its service locks it just after its creation."""
 
 
 class ApiProcesses:
@@ -43,8 +55,9 @@ class ApiProcesses:
                 ChildProcess("api", Program.python("app", *arguments, inherited_fds=(fd,), closed=closed))
             ]
             return
-        self._folder = tempfile.TemporaryDirectory(prefix="covey-api-")
-        # systemd-tmpfiles deletes old files from temporary folders, but skips a locked folder.
+        _remove_abandoned()
+        self._folder = tempfile.TemporaryDirectory(prefix=PREFIX)
+        # systemd-tmpfiles and other services of this user skip a locked folder.
         self._lock = os.open(self._folder.name, os.O_RDONLY)
         fcntl.flock(self._lock, fcntl.LOCK_SH)
         # While a process is replaced, its successor already runs.
@@ -82,6 +95,9 @@ class ApiProcesses:
     def release(self, number: int) -> None:
         """Release the number of a process that has ended."""
         self._counts[number] = ABSENT
+        if self._folder is not None:
+            # Its gauges are no longer true. Its counters are.
+            mark_process_dead(number, self._folder.name)  # type: ignore[no-untyped-call]
         self._free.add(number)
 
     def all_accept(self) -> bool:
@@ -89,3 +105,18 @@ class ApiProcesses:
         return self._folder is None or all(
             child.number is not None and self._counts[child.number] != ABSENT for child in self.children
         )
+
+
+def _remove_abandoned() -> None:
+    """Remove the temporary folders of services of this user that were killed: those without a lock."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with suppress(OSError):  # it belongs to another user, or is removed at this moment
+            status = folder.stat()
+            if status.st_uid != os.getuid() or time.time() - status.st_mtime < LOCKED_SECONDS:
+                continue
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(descriptor)

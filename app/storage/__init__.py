@@ -2,7 +2,14 @@
 
 from app.storage.bucket import BucketStorage
 from app.storage.factory import open_storage
-from app.storage.interface import FileInfo, MissingFileError, Storage, StorageUnavailableError, StoredFile
+from app.storage.interface import (
+    FileInfo,
+    MissingFileError,
+    Storage,
+    StorageState,
+    StorageUnavailableError,
+    StoredFile,
+)
 from app.storage.local import LocalStorage
 
 __all__ = [
@@ -11,6 +18,7 @@ __all__ = [
     "LocalStorage",
     "MissingFileError",
     "Storage",
+    "StorageState",
     "StorageUnavailableError",
     "StoredFile",
     "open_storage",

@@ -21,6 +21,7 @@ from app.storage.cache import LocalCache
 from app.storage.interface import (
     FileInfo,
     MissingFileError,
+    StorageState,
     StorageUnavailableError,
     StoredFile,
     check_same_bytes,
@@ -189,6 +190,18 @@ class BucketStorage:
         """
         return self._list(self._name(f"{folder}/x").removesuffix("x"))
 
+    def days(self, folder: str) -> list[str]:
+        """Return the folders of days in a folder, such as ``messages/2026-11-30``, the oldest first."""
+        prefix = self._name(f"{folder}/x").removesuffix("x")
+        pages = self._client().get_paginator("list_objects_v2")
+        with _convert_errors():
+            found = [
+                common["Prefix"].removeprefix(prefix).rstrip("/")
+                for page in pages.paginate(Bucket=self._bucket, Prefix=prefix, Delimiter="/")
+                for common in page.get("CommonPrefixes", [])
+            ]
+        return sorted(f"{folder}/{day}" for day in found)
+
     def all_files(self) -> Iterator[FileInfo]:
         """List all files. Files that are created or deleted meanwhile may or may not be included."""
         files = self._list(f"{self._prefix}/" if self._prefix else "")
@@ -198,8 +211,8 @@ class BucketStorage:
         """Return a path on the disk of the local cache for a file that is removed when the block ends."""
         return self._cache.temporary_file(suffix)
 
-    def check(self) -> None:
-        """Write a few bytes and read them back, with short timeouts.
+    def check(self) -> StorageState:
+        """Write a few bytes and read them back, with short timeouts. Return the state of the storage.
 
         Raises:
             StorageUnavailableError: the bucket is not readable and writable now.
@@ -208,8 +221,10 @@ class BucketStorage:
         with _convert_errors():
             client = self._client_for_checks()
             client.put_object(Bucket=self._bucket, Key=name, Body=written)
-            read = client.get_object(Bucket=self._bucket, Key=name)["Body"].read()
+            response = client.get_object(Bucket=self._bucket, Key=name)
+            read = response["Body"].read()
         check_same_bytes(written, read)
+        return StorageState(response["LastModified"])
 
     def _head(self, key: str) -> tuple[str, int]:
         """Return the tag and the size of a file."""

@@ -15,8 +15,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-_KEY = re.compile(r"[a-z]+/[A-Za-z0-9_.-]+")
-
+_KEY = re.compile(r"[a-z]+(/\d{4}-\d\d-\d\d)?/[A-Za-z0-9_.-]+")
+"""A folder, for many files a folder for each day in it, and the name of the file."""
 
 UNAVAILABLE_ERRNOS = frozenset(
     {
@@ -56,6 +56,19 @@ class FileInfo:
 
     key: str
     modified: datetime
+
+
+@dataclass(frozen=True)
+class StorageState:
+    """The result of a check.
+
+    Attributes:
+        now: the time by the clock of the storage, which sets ``FileInfo.modified``.
+        free_bytes: space for new files; None if there is no limit that the storage knows.
+    """
+
+    now: datetime
+    free_bytes: int | None = None
 
 
 class StorageUnavailableError(OSError):
@@ -110,8 +123,8 @@ class Storage(Protocol):
         """
         ...
 
-    def check(self) -> None:
-        """Write a few bytes and read them back.
+    def check(self) -> StorageState:
+        """Write a few bytes and read them back. Return the state of the storage.
 
         Raises:
             StorageUnavailableError: the storage is not readable and writable now.
@@ -153,6 +166,10 @@ class Storage(Protocol):
         """
         ...
 
+    def days(self, folder: str) -> list[str]:
+        """Return the folders of days in a folder, such as ``messages/2026-11-30``, the oldest first."""
+        ...
+
     def all_files(self) -> Iterator[FileInfo]:
         """List all files. Files that are created or deleted meanwhile may or may not be included."""
         ...
@@ -178,6 +195,8 @@ def validate_key(key: str) -> str:
 
     >>> validate_key("datasets/ds_01.1.parquet")
     'datasets/ds_01.1.parquet'
+    >>> validate_key("messages/2026-11-30/dec_01.zst")
+    'messages/2026-11-30/dec_01.zst'
     >>> validate_key("datasets/../covey.db")
     Traceback (most recent call last):
     ValueError: not a storage key: 'datasets/../covey.db'

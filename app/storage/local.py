@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -20,6 +21,7 @@ from app.storage.interface import (
     UNAVAILABLE_ERRNOS,
     FileInfo,
     MissingFileError,
+    StorageState,
     StorageUnavailableError,
     StoredFile,
     check_same_bytes,
@@ -43,6 +45,10 @@ EMPTY = (
     "its folder contains no files, but the database refers to files; mount the storage, or create the file "
     f"{MARKER} in the folder if the files are lost"
 )
+
+
+_MOVES = 3
+"""How often a file is moved to a folder that another process may be removing because it is empty."""
 
 
 class LocalStorage:
@@ -87,8 +93,8 @@ class LocalStorage:
         with _converted_errors():
             return (self.root / MARKER).exists()
 
-    def check(self) -> None:
-        """Write a few bytes and read them back.
+    def check(self) -> StorageState:
+        """Write a few bytes and read them back. Return the state of the storage.
 
         Raises:
             StorageUnavailableError: the folder is not readable and writable now.
@@ -97,6 +103,8 @@ class LocalStorage:
         with self.temporary_file() as path, _converted_errors():
             path.write_bytes(written)
             check_same_bytes(written, path.read_bytes())
+            modified = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+            return StorageState(modified, shutil.disk_usage(self.root).free)
 
     @contextmanager
     def create(self, key: str) -> Iterator[BinaryIO]:
@@ -108,9 +116,7 @@ class LocalStorage:
                 file.flush()
                 os.fsync(file.fileno())
             with _converted_errors():
-                path.parent.mkdir(exist_ok=True)
-                temporary.replace(path)
-                fsync_folder(path.parent)
+                self._move(temporary, path)
 
     def put(self, key: str, path: Path) -> StoredFile:
         """Move a complete local file to its key."""
@@ -122,9 +128,7 @@ class LocalStorage:
         size = path.stat().st_size
         with _converted_errors():
             self._require_marker()
-            target.parent.mkdir(exist_ok=True)
-            path.replace(target)
-            fsync_folder(target.parent)
+            self._move(path, target)
         return StoredFile(key, sha256, size)
 
     def local(self, key: str) -> Path:
@@ -157,6 +161,9 @@ class LocalStorage:
             self._require_marker()
             with suppress(FileNotFoundError):
                 path.unlink()
+            if path.parent.parent != self.root:
+                with suppress(OSError):  # other files are in the folder of the day
+                    path.parent.rmdir()
 
     def files(self, folder: str) -> Iterator[FileInfo]:
         """List the files whose keys begin with ``<folder>/``.
@@ -171,9 +178,22 @@ class LocalStorage:
                 return
             with entries:
                 for entry in entries:
+                    key = f"{folder}/{entry.name}"
+                    if entry.is_dir():
+                        yield from self.files(key)
+                        continue
                     with suppress(FileNotFoundError):
-                        modified = datetime.fromtimestamp(entry.stat().st_mtime, UTC)
-                        yield FileInfo(f"{folder}/{entry.name}", modified)
+                        yield FileInfo(key, datetime.fromtimestamp(entry.stat().st_mtime, UTC))
+
+    def days(self, folder: str) -> list[str]:
+        """Return the folders of days in a folder, such as ``messages/2026-11-30``, the oldest first."""
+        with _converted_errors():
+            self._require_marker()
+            try:
+                with os.scandir(self.root / folder) as entries:
+                    return sorted(f"{folder}/{entry.name}" for entry in entries if entry.is_dir())
+            except FileNotFoundError:
+                return []
 
     def all_files(self) -> Iterator[FileInfo]:
         """List all files. Files that are created or deleted meanwhile may or may not be included."""
@@ -206,6 +226,21 @@ class LocalStorage:
             with suppress(OSError):
                 path.unlink(missing_ok=True)
 
+    def _move(self, source: Path, target: Path) -> None:
+        """Move a complete file to its place, also if the folder of its day is removed at this moment."""
+        folder = target.parent
+        for attempt in range(_MOVES):
+            folder.mkdir(parents=True, exist_ok=True)
+            try:
+                source.replace(target)
+                break
+            except FileNotFoundError:
+                if attempt == _MOVES - 1 or not source.exists():
+                    raise
+        fsync_folder(folder)
+        if folder.parent != self.root:
+            fsync_folder(folder.parent)
+
     @property
     def _tmp(self) -> Path:
         return self.root / "tmp"
@@ -215,7 +250,7 @@ class LocalStorage:
 
     def _contains_files(self) -> bool:
         folders = [path for path in self.root.iterdir() if path != self._tmp] if self.root.is_dir() else []
-        return any(path.is_file() for folder in folders if folder.is_dir() for path in folder.iterdir())
+        return any(path.is_file() for folder in folders if folder.is_dir() for path in folder.rglob("*"))
 
     def _require_marker(self) -> None:
         if not (self.root / MARKER).exists():

@@ -32,6 +32,8 @@ class StorageProbe:
         self._started_at = float("-inf")
         self._finished_at = float("-inf")
         self._reason: str | None = None
+        self.free_bytes: int | None = None
+        """Space for new files, as of the last check; None if the storage does not say it."""
 
     def reason(self) -> str | None:
         """Return why the storage cannot be used now, or None if it can."""
@@ -62,7 +64,7 @@ class StorageProbe:
 
     def _problem(self) -> str | None:
         try:
-            self._storage.check()
+            self.free_bytes = self._storage.check().free_bytes
         except OSError as error:
             log.error("storage.unavailable", reason=error.strerror)  # noqa: TRY400 - a traceback adds nothing
             # Readiness is public, so the reason must not reveal the address of the storage.

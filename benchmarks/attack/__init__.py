@@ -42,6 +42,8 @@ AREAS = (
     "broker",
     "storage",
     "database",
+    "mailbox",
+    "mail_path",
 )
 
 

@@ -19,7 +19,7 @@ from models.mail.addresses import find_domains
 from models.mail.quoting import split_quoted_text
 from models.text.tokens import words
 
-MEASURES = ("f1_micro", "f1_macro", "one_error")
+MEASURES = ("f1_micro", "f1_macro_one", "one_error")
 SEEDS = 3
 OFF = {"weight": 0}
 OWN = {"own_terms": True}

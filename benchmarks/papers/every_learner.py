@@ -23,7 +23,7 @@ from models.decisions.tune import tuned_thresholds
 from models.measures.evaluation import evaluate
 from models.splits import stratified_folds
 
-MEASURES = ("f1_micro", "f1_macro", "f1_macro_zero")
+MEASURES = ("f1_micro", "f1_macro_one", "f1_macro_zero")
 
 ANALYZER: Json = {"lowercase": True, "drop_numbers": True, "stemmer": "porter"}
 

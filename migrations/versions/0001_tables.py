@@ -196,6 +196,15 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("name", name=op.f("pk_models")),
     )
     op.create_table(
+        "stored_counters",
+        sa.Column("name", sa.String(length=40), nullable=False),
+        sa.Column("label", sa.String(length=80), nullable=False),
+        sa.Column("number", sa.BigInteger(), nullable=False),
+        sa.Column("total", sa.Float(), nullable=False),
+        sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("name", "label", name=op.f("pk_stored_counters")),
+    )
+    op.create_table(
         "webhooks",
         sa.Column("id", sa.String(length=40), nullable=False),
         sa.Column("url", sa.Text(), nullable=False),
@@ -282,6 +291,7 @@ def upgrade() -> None:
         sa.Column("attempt", sa.Integer(), nullable=False),
         sa.Column("failures", sa.Integer(), nullable=False),
         sa.Column("consecutive_losses", sa.Integer(), nullable=False),
+        sa.Column("unavailable_since", sa.DateTime(timezone=True), nullable=True),
         sa.Column("checkpoint", sa.JSON(none_as_null=True), nullable=True),
         sa.Column("fence", sa.Integer(), nullable=False),
         sa.Column("lease_owner", sa.String(length=40), nullable=True),
@@ -586,6 +596,7 @@ def downgrade() -> None:
     op.drop_table("alias_changes")
     op.drop_table("workers")
     op.drop_table("webhooks")
+    op.drop_table("stored_counters")
     op.drop_table("models")
     op.drop_table("idempotency_records")
     op.drop_table("file_holds")

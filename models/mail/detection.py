@@ -3,7 +3,7 @@
 In a language that is written with the Latin alphabet, most letters are ASCII in every charset. They show the
 language (py3langid), and a charset is plausible if it reads the other bytes as letters of that language, in
 the right case, or as common punctuation. Text in other alphabets has few ASCII letters; there, the frequent
-letters decide. Anything else is left to charset_normalizer.
+letters and pairs of letters decide. Anything else is left to charset_normalizer.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ import math
 import re
 from collections import Counter
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Final
 
 from models.extras import require
 from models.mail.language import identifier
+from models.mail.letter_pairs import FREQUENT_PAIRS
 
 try:
     import charset_normalizer
@@ -69,6 +70,8 @@ _FREQUENT_HAN: Final = {
                  "北少關並內加化由卻代軍產入先山五太水萬市員度數您單收請款貨退票訂購帳號碼登錄密確快盡幫",
 }
 # fmt: on
+_GREEK_ACCENTS: Final = frozenset("άέήίόύώΐΰΆΈΉΊΌΎΏ")
+"""One of them is in most words that are not in capitals."""
 _EAST_ASIAN: Final = ("cp932", "euc_jp", "cp949", "gb18030", "big5hkscs")
 
 _PUNCTUATION: Final = frozenset("\xa0«»„“”‚‘’‹›–—…•€£§°©®™¿¡ºª½¼¾²³±×·")
@@ -186,14 +189,18 @@ def _best_latin(sample: bytes, context: str, n_high: int) -> tuple[float, str]:
 
 def _best_other(sample: bytes, n_high: int) -> tuple[float, str]:
     best = (-math.inf, "cp1252")
-    for frequent, rare, codecs in _OTHERS.values():
+    for alphabet, (frequent, rare, codecs) in _OTHERS.items():
+        frequent_pairs = FREQUENT_PAIRS.get(alphabet, frozenset())
         frequent_letters, rare_letters = {*frequent, *frequent.upper()}, {*rare, *rare.upper()}
         for place, codec in enumerate(codecs):
             reading = _read(sample, codec)
             score = -0.02 * place - reading.penalty
             for letter, count in reading.letters.items():
                 weight = 1.0 if letter in frequent_letters else 0.3 if letter in rare_letters else -4.0
-                score += count * (weight - 0.3 * letter.isupper())
+                score += count * (weight - 0.2 * letter.isupper())
+            if alphabet == "Greek" and _GREEK_ACCENTS.isdisjoint(reading.letters):
+                score -= 0.3 * sum(n for letter, n in reading.letters.items() if letter.islower())
+            score += _n_frequent_pairs(sample.decode(codec, "replace"), frequent_pairs)
             best = max(best, (score, codec))
     return best[0] / max(1, n_high), best[1]
 
@@ -246,6 +253,11 @@ def _read(sample: bytes, codec: str) -> _Reading:
         else:
             penalty += 5.0
     return _Reading(dict(letters), penalty)
+
+
+def _n_frequent_pairs(text: str, frequent: frozenset[str]) -> int:
+    """Return how many pairs of adjacent letters are frequent ones. Each scores as a letter does."""
+    return sum(first + second in frequent for first, second in pairwise(text.lower()))
 
 
 _HIGH_CHARACTER: Final = re.compile(r"[^\x00-\x7f]")

@@ -37,6 +37,7 @@ class MailDocument:
         body_digest: SHA-256 (hexadecimal) of author, date, subject and body, which do not change in transit.
         defects: descriptions of what is malformed or was not read.
         truncated: whether some content was not read because it exceeds a limit.
+        has_content: whether it has a subject or a body, even one without text.
     """
 
     subject: str = ""
@@ -53,6 +54,7 @@ class MailDocument:
     defects: tuple[str, ...] = ()
     truncated: bool = False
     sender_line: str = ""
+    has_content: bool = True
 
     @property
     def sender(self) -> str | None:

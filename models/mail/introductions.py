@@ -45,7 +45,9 @@ _DIRECTIONS = str.maketrans("", "", _IGNORED[3:])
 _OTHER_MARKS = "|:"
 """Quotation marks that are not removed, because they have other uses."""
 _DECORATION = "-_=*~ "
-_RULE = re.compile(r"\n[^\S\n]*+(?:--|__)")
+_RULES = "-_="
+_RULE_STARTS = frozenset({"--", "__", "=="})
+_RULE = re.compile(r"\n[^\S\n]*+(?:--|__|==)")
 
 
 def _field_kinds() -> dict[str, FieldKind]:
@@ -122,7 +124,7 @@ def possible_introductions(text: str, lines: Sequence[str]) -> list[int]:
                 numbers.update(range(first if is_attribution else number, number + 1))
             elif _field_kind(line) is not None:
                 numbers.add(number)
-    if "--" not in text and "__" not in text:  # most texts
+    if "--" not in text and "__" not in text and "==" not in text:  # most texts
         return sorted(numbers)
     text = "\n" + text
     number = position = 0
@@ -148,18 +150,25 @@ def find_introduction(lines: Sequence[str], number: int) -> Introduction | None:
         return None
     if _is_title(line):
         return Introduction(1, certain=True)
-    if length := _rule_length(line, lines, number) if line[0] in "-_" else _block_length(lines, number):
-        return Introduction(length, certain=True)
-    return _find_attribution(lines, number)
+    if line[0] in _RULES:
+        length = _rule_length(line, lines, number)
+        block = Introduction(length, certain=True) if length else None
+    else:
+        block = _find_block(lines, number)
+    return block or _find_attribution(lines, number)
 
 
 def _is_title(line: str) -> bool:
     """Return whether a line is a title: "--- Original Message ---" or "Begin forwarded message:"."""
-    if line.endswith(_COLONS):
-        return line.rstrip(":\uff1a ").casefold() in _TITLE_SET
-    if line[0] not in "-_" or line[-1] not in "-_":
-        return False
-    return line.strip(_DECORATION).casefold().startswith(_TITLES)
+    if line[0] not in _RULES:
+        return line.endswith(_COLONS) and _title(line) in _TITLE_SET
+    if line[-1] in _RULES and _title(line).startswith(_TITLES):
+        return True
+    return line[:2] in _RULE_STARTS and _title(line) in _TITLE_SET
+
+
+def _title(line: str) -> str:
+    return line.strip(_DECORATION).rstrip(":\uff1a ").casefold()
 
 
 def _rule_length(line: str, lines: Sequence[str], number: int) -> int:
@@ -168,8 +177,8 @@ def _rule_length(line: str, lines: Sequence[str], number: int) -> int:
         return 0
     for following in range(number + 1, min(number + 3, len(lines))):
         if lines[following].strip():
-            length = _block_length(lines, following)
-            return following - number + length if length else 0
+            block = _find_block(lines, following)
+            return following - number + block.length if block else 0
     return 0
 
 
@@ -181,11 +190,11 @@ def _field_kind(line: str) -> FieldKind | None:
     return _FIELDS.get(line[:end].strip(_IGNORED).casefold()) if end > 0 else None
 
 
-def _block_length(lines: Sequence[str], number: int) -> int:
-    """Return the number of lines of a header block; 0 if there is none."""
+def _find_block(lines: Sequence[str], number: int) -> Introduction | None:
+    """Return the header block that begins at a line; None if there is none."""
     first = _field_kind(lines[number])
     if first is None:
-        return 0
+        return None
     kinds: dict[FieldKind, int] = {first: number}
     others = blank = 0
     for following in range(number + 1, min(number + _BLOCK_LINES, len(lines))):
@@ -203,26 +212,28 @@ def _block_length(lines: Sequence[str], number: int) -> int:
         else:
             blank += 1
     length = max(kinds.values()) - number + 1
-    return length if _is_block(kinds, lines[number : number + length]) else 0
+    if "from" not in kinds or kinds.keys() <= {"from", "cc", "subject"}:
+        return None
+    return Introduction(length, certain=_is_of_message(kinds, lines))
 
 
-def _is_block(kinds: dict[FieldKind, int], lines: Sequence[str]) -> bool:
-    """Return whether fields are those of a message, rather than of a list ("From: Berlin", "To: Hamburg").
+def _is_of_message(kinds: dict[FieldKind, int], lines: Sequence[str]) -> bool:
+    """Return whether fields are certainly those of a message, rather than of a form ("From: Berlin").
 
     Args:
         kinds: the number of the line of each field.
-        lines: the lines from the first field to the last one.
+        lines: all lines of the text.
     """
+    start = kinds["from"]
+    after = min((line for line in kinds.values() if line > start), default=start + 1)
+    if any(_ADDRESS.search(line[:MAX_QUOTE_LINE_CHARS]) for line in lines[start:after]):
+        return True
+    day = kinds.get("sent", kinds.get("date"))
+    moment = "" if day is None else lines[day][:MAX_QUOTE_LINE_CHARS]
+    is_complete = _TIME.search(moment) is not None and _DATE.search(moment) is not None
     if "sent" in kinds:
-        return len(kinds) > 1
-    if "from" not in kinds:
-        return False
-    has_address = any(_ADDRESS.search(line[:MAX_QUOTE_LINE_CHARS]) for line in lines)
-    if "date" in kinds:
-        date = lines[kinds["date"] - min(kinds.values())]
-        adjacent = abs(kinds["date"] - kinds["from"]) == 1 and _TIME.search(date[:MAX_QUOTE_LINE_CHARS])
-        return has_address or "subject" in kinds or bool(adjacent)
-    return "to" in kinds and (has_address or "subject" in kinds)
+        return is_complete or "subject" in kinds
+    return is_complete and {"to", "subject"} <= kinds.keys()
 
 
 def _find_attribution(lines: Sequence[str], number: int) -> Introduction | None:

@@ -46,6 +46,12 @@ _UNDECLARED_BOUNDARY = re.compile(
 )
 _PREAMBLE_BYTES = 1000
 """Bytes in which the first boundary is expected if the content type is missing."""
+_FIELDS_OF_PART = re.compile(
+    rb"\n*+(?:--[^\n]*+\n)?+"
+    rb"((?:(?:Content-[A-Za-z-]{1,30}|MIME-Version)[ \t]*+:[^\n]*+\n(?:[ \t]++[^\n]*+\n)*+)++)\s++\S",
+    re.IGNORECASE,
+)
+"""Fields and content with which a multipart begins if its first boundary is missing or damaged."""
 
 # fmt: off
 _NOT_DISPLAYED = frozenset({
@@ -238,14 +244,16 @@ def _contained_parts(
         if boundary is not None:
             diagnostics.add_defect("a multipart does not contain its boundary")
         found = _UNDECLARED_BOUNDARY.search(part.data, body - 1, part.end)
-        if found is None:
-            return
-        lines = _boundary_lines(part.data, found[1], body - 1, part.end)
-    else:
+        if found is not None:
+            lines = _boundary_lines(part.data, found[1], body - 1, part.end)
+            first = next(lines)
+    start = _start_without_boundary(part.data, body, first[0] if first else part.end)
+    if start is not None:
+        diagnostics.add_defect("a multipart does not begin with its boundary")
+    if first is not None:
         lines = chain((first,), lines)
     default_type = "message/rfc822" if headers.content_type == "multipart/digest" else "text/plain"
     alternative = number if headers.content_type == "multipart/alternative" else part.alternative
-    start: int | None = None
     count = 0
     for line_start, line_end, is_last in lines:
         if start is not None:
@@ -265,6 +273,12 @@ def _contained_parts(
         yield _PendingPart(
             part.data, start, part.end, part.depth + 1, default_type, alternative, part.forwarded
         )
+
+
+def _start_without_boundary(data: bytes, body: int, end: int) -> int | None:
+    """Return the offset of a first part that has no boundary and ends at an offset; None if there is none."""
+    fields = _FIELDS_OF_PART.match(data, body, end)
+    return fields.start(1) if fields else None
 
 
 def _boundary_lines(data: bytes, boundary: bytes, start: int, end: int) -> Iterator[tuple[int, int, bool]]:

@@ -2,7 +2,7 @@
 
 Quoted text is what follows an introduction (see :mod:`models.mail.introductions`), and lines with quotation
 marks. A reply below or between quoted lines is new text. The signature after a line ``-- `` (RFC 3676,
-section 4.3) is not about the topic either, and counts as quoted text.
+section 4.3) is not about the topic either, and counts as quoted text; a postscript after it is new text.
 """
 
 from __future__ import annotations
@@ -19,6 +19,13 @@ _BLANK_LINES = re.compile(r"\n\n\n+")
 _SIGNATURE = "-- "
 _SIGNATURE_LINES = 25
 """Lines of a signature. If more follow a line ``-- ``, it separates parts of the text."""
+_POSTSCRIPT = re.compile(
+    r"\s*+[*_]{0,2}+(?:"
+    r"(?i:(?:p[.\s-]{0,2})?p[.\s-]{0,2}s|n\.?\s?b|u\.?\s?i|υ\.?\s?γ|п\.?\s?с|נ\.?\s?ב|post\s?scriptum|postscript|nachtrag"
+    r"|追伸|追記|附言|又及|추신)(?:\.?\s?[:,;!\uff1a]|\.?\s[\u2013\u2014-]++\s|\.\s|\s(?=[a-zà-öø-ÿа-я])|\.?\s*\Z)"
+    r"|(?i:p\.?\s?d\.?|posdata)\s?:)"
+)
+"""The beginning of a text after a signature: "PS: …", also in other languages."""
 
 
 def split_quoted_text(text: str) -> tuple[str, str]:
@@ -117,7 +124,10 @@ def _separate_signature(lines: list[str], new: list[str], quoted: list[str]) -> 
         new += lines
         return
     start = len(lines) - 1 - lines[::-1].index(_SIGNATURE)
-    if len(lines) - start > _SIGNATURE_LINES or not any(map(str.strip, [*new, *lines[:start]])):
-        start = len(lines)
-    new += lines[:start]
-    quoted += lines[start + 1 :]
+    end = next(
+        filter(lambda number: _POSTSCRIPT.match(lines[number]), range(start + 1, len(lines))), len(lines)
+    )
+    if end - start > _SIGNATURE_LINES or not any(map(str.strip, [*new, *lines[:start]])):
+        start = end = len(lines)
+    new += lines[:start] + lines[end:]
+    quoted += lines[start + 1 : end]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from typing import Any
 
 from models.mail.addresses import find_domains
@@ -19,6 +20,7 @@ from models.mail.mime import normalize_newlines, remove_emlx_frame, walk_parts
 _REPORTS = frozenset({"multipart/report", "message/delivery-status", "message/disposition-notification"})
 _IDENTITY = ("from", "date", "subject")
 _to_json = json.JSONEncoder().encode
+_NOT_BLANK = re.compile(rb"\S")
 _PIECE_BYTES = 2047
 """Bytes up to which hashlib keeps the interpreter's lock."""
 _SMALL_BYTES = 2**15
@@ -69,6 +71,7 @@ def read_message(raw: bytes) -> MailDocument:
         defects=tuple(diagnostics.defects),
         truncated=diagnostics.truncated,
         sender_line=sender_line,
+        has_content=bool(subject) or _NOT_BLANK.search(data, parts[0].start) is not None,
     )
 
 
@@ -102,11 +105,19 @@ def read_email(email: Email) -> MailDocument:
         defects=tuple(diagnostics.defects),
         truncated=diagnostics.truncated,
         sender_line=email.from_[:MAX_ADDRESSES_CHARS],
+        has_content=any(part.strip() for part in (email.subject, email.text, email.html or ""))
+        or bool(attachments),
     )
 
 
 def _on_one_line(field: str) -> str:
     return " ".join(clean(field[:MAX_FIELD_CHARS]).split())
+
+
+def has_header(raw: bytes) -> bool:
+    """Return whether :func:`read_message` finds a header field in a message."""
+    data = b"\n" + normalize_newlines(remove_emlx_frame(raw[:MAX_BYTES]))
+    return len(next(walk_parts(data, Diagnostics())).headers) > 0
 
 
 def message_identity(raw: bytes) -> tuple[str | None, str]:

@@ -1,6 +1,8 @@
 """Precision, recall and F1, computed from one contingency table per label.
 
-Micro averages are computed from the sum of all tables. Macro averages are means over the labels.
+Micro averages are computed from the sum of all tables. Macro averages are means over the labels. A label that
+no example has and that is never predicted has no precision, recall and F1: they are 0 by convention, and
+macro averages leave the label out. Only ``f1_macro_one`` and ``f1_macro_zero`` count it.
 """
 
 from __future__ import annotations
@@ -50,6 +52,12 @@ def of_measured_labels(table: Contingency) -> Contingency:
     return Contingency(*(part[measured] for part in (table.tp, table.fp, table.fn, table.tn)))
 
 
+def of_positive_labels(table: Contingency) -> Contingency:
+    """Return the tables of the labels that an example has or that are predicted."""
+    positive = table.tp + table.fp + table.fn > 0
+    return Contingency(*(part[positive] for part in (table.tp, table.fp, table.fn, table.tn)))
+
+
 def label_precision(table: Contingency) -> Floats:
     """Return (k,) TP / (TP + FP); 0 for a label that is never predicted."""
     return _ratio(table.tp, table.tp + table.fp)
@@ -60,7 +68,7 @@ def label_recall(table: Contingency) -> Floats:
     return _ratio(table.tp, table.tp + table.fn)
 
 
-def label_f1(table: Contingency, *, empty: float) -> Floats:
+def label_f1(table: Contingency, *, empty: float = 0.0) -> Floats:
     """Return (k,) 2 TP / (2 TP + FP + FN).
 
     Args:
@@ -86,42 +94,48 @@ def f1_micro(Y: Labels, predicted: Labels) -> float:
 
 
 def precision_macro(Y: Labels, predicted: Labels) -> float:
-    """Mean precision of the labels, which is 0 for a label that is never predicted."""
+    """Mean precision of the labels, which is 0 for a label that occurs and is never predicted."""
     return label_measures(contingency(Y, predicted))["precision_macro"]
 
 
 def recall_macro(Y: Labels, predicted: Labels) -> float:
-    """Mean recall of the labels, which is 0 for a label that no example has."""
+    """Mean recall of the labels, which is 0 for a label that is predicted and that no example has."""
     return label_measures(contingency(Y, predicted))["recall_macro"]
 
 
 def f1_macro(Y: Labels, predicted: Labels) -> float:
-    """Mean F1 of the labels, which is 1 if TP = FP = FN = 0, as in the MP-Boost paper (eq. 13).
+    """Mean F1 of the labels that occur or are predicted.
 
     >>> from scipy.sparse import csr_array
     >>> Y, predicted = csr_array([[1, 0], [1, 0]]), csr_array([[1, 0], [0, 0]])
-    >>> round(f1_macro(Y, predicted), 3), round(f1_macro_zero(Y, predicted), 3)
-    (0.833, 0.333)
+    >>> [round(measure(Y, predicted), 3) for measure in (f1_macro, f1_macro_one, f1_macro_zero)]
+    [0.667, 0.833, 0.333]
     """
     return label_measures(contingency(Y, predicted))["f1_macro"]
 
 
+def f1_macro_one(Y: Labels, predicted: Labels) -> float:
+    """Mean F1 of all labels, which is 1 if TP = FP = FN = 0, as in the MP-Boost paper (eq. 13)."""
+    return label_measures(contingency(Y, predicted))["f1_macro_one"]
+
+
 def f1_macro_zero(Y: Labels, predicted: Labels) -> float:
-    """Mean F1 of the labels, which is 0 if TP = FP = FN = 0, as in scikit-learn."""
+    """Mean F1 of all labels, which is 0 if TP = FP = FN = 0, as in scikit-learn."""
     return label_measures(contingency(Y, predicted))["f1_macro_zero"]
 
 
 def label_measures(table: Contingency) -> dict[str, float]:
-    """Return all measures of this module by name."""
-    total = _sum(table)
+    """Return all measures of this module by name; NaN for a mean over no label."""
+    total, positive = _sum(table), of_positive_labels(table)
     return {
-        "f1_micro": _mean(label_f1(total, empty=0.0)),
-        "f1_macro": _mean(label_f1(table, empty=1.0)),
-        "f1_macro_zero": _mean(label_f1(table, empty=0.0)),
+        "f1_micro": _mean(label_f1(total)),
+        "f1_macro": _mean(label_f1(positive)),
+        "f1_macro_one": _mean(label_f1(table, empty=1.0)),
+        "f1_macro_zero": _mean(label_f1(table)),
         "precision_micro": _mean(label_precision(total)),
-        "precision_macro": _mean(label_precision(table)),
+        "precision_macro": _mean(label_precision(positive)),
         "recall_micro": _mean(label_recall(total)),
-        "recall_macro": _mean(label_recall(table)),
+        "recall_macro": _mean(label_recall(positive)),
     }
 
 

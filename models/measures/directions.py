@@ -21,6 +21,7 @@ DIRECTIONS: Mapping[str, Direction] = MappingProxyType(
     {
         "f1_micro": "higher",
         "f1_macro": "higher",
+        "f1_macro_one": "higher",
         "f1_macro_zero": "higher",
         "precision_micro": "higher",
         "precision_macro": "higher",

@@ -42,7 +42,7 @@ class LabelRow:
         tn: number of true negatives.
         precision: tp / (tp + fp); 0 if the label is never predicted.
         recall: tp / (tp + fn); 0 if no example has the label.
-        f1: 2 tp / (2 tp + fp + fn); 1 if tp = fp = fn = 0.
+        f1: 2 tp / (2 tp + fp + fn); 0 if tp = fp = fn = 0. Macro averages leave out such a label.
     """
 
     label: str
@@ -181,7 +181,7 @@ def tree_losses(Y: Labels, predicted: Labels, parents: Ints) -> dict[str, float]
 def label_rows(table: tables.Contingency, labels: Sequence[str]) -> list[LabelRow]:
     """Return the contingency table and the measures of each label."""
     precision, recall = tables.label_precision(table), tables.label_recall(table)
-    f1 = tables.label_f1(table, empty=1.0)
+    f1 = tables.label_f1(table)
     return [
         LabelRow(
             label=label,

@@ -39,7 +39,8 @@ def _f1(tp: Floats, fp: Floats, fn: Floats, *, empty: float = 0.0) -> Floats:
 _OF_COUNTS: Mapping[str, Callable[[Floats, Floats, Floats], Floats]] = MappingProxyType(
     {
         "f1_micro": _f1,
-        "f1_macro": partial(_f1, empty=1.0),
+        "f1_macro": _f1,
+        "f1_macro_one": partial(_f1, empty=1.0),
         "f1_macro_zero": _f1,
         "precision_micro": _precision,
         "precision_macro": _precision,
@@ -48,6 +49,9 @@ _OF_COUNTS: Mapping[str, Callable[[Floats, Floats, Floats], Floats]] = MappingPr
     }
 )
 """Measures of true and false positives and false negatives; see ``models.measures.contingency``."""
+
+_OF_ALL_LABELS = frozenset({"f1_macro_one", "f1_macro_zero"})
+"""Macro averages that count labels which neither occur nor are predicted."""
 
 PAIRED_MEASURES = tuple(name for name in DIRECTIONS if name not in PROBABILITY_MEASURES)
 """Names of the measures by which two models can be compared on the same documents."""
@@ -124,6 +128,10 @@ def _counts(measure: str, Y: Labels, outcomes: Outcomes, unknown: Labels | None)
 
     def macro(totals: Floats) -> Floats:
         counts = totals.reshape(len(totals), 3, -1).transpose(1, 0, 2)
-        return np.asarray(of_counts(*counts).mean(axis=1))
+        values = of_counts(*counts)
+        if measure in _OF_ALL_LABELS:
+            return np.asarray(values.mean(axis=1))
+        counted = counts.sum(axis=0) > 0
+        return ratio((values * counted).sum(axis=1), counted.sum(axis=1))
 
     return csr_array(hstack([tp, positive - tp, true - tp], format="csr")), macro

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import json
 
-import httpx
 import pytest
-from fastapi import FastAPI
+from fastapi import Request
 from sqlalchemy import exc
 
 from app.api import problem_handlers
@@ -28,22 +28,12 @@ UNAVAILABLE = {
 
 
 def send_request(error: Exception) -> tuple[int, str, str | None]:
-    """Call a handler that raises an error. Return the status, error code and ``Retry-After`` header."""
-    app = FastAPI()
-    problem_handlers.install(app)
-
-    @app.get("/")
-    def _() -> None:
-        raise error
-
-    async def get() -> httpx.Response:
-        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-        async with httpx.AsyncClient(transport=transport, base_url="http://covey") as client:
-            return await client.get("/")
-
-    response = asyncio.run(get())
+    """Return the status, the error code and ``Retry-After`` of the response to a request that raises."""
+    request = Request({"type": "http", "path": "/", "headers": []})
+    response = asyncio.run(problem_handlers.respond_always(request, error))
     assert response.headers["content-type"] == "application/problem+json"
-    return response.status_code, response.json()["code"], response.headers.get("retry-after")
+    code = json.loads(bytes(response.body))["code"]
+    return response.status_code, code, response.headers.get("retry-after")
 
 
 @pytest.mark.parametrize("cause", UNAVAILABLE)

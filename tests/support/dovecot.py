@@ -63,6 +63,7 @@ mail_location = maildir:~/Maildir
 mailbox_list_index = no
 namespace inbox {{
   inbox = yes
+  prefix = {prefix}
   separator = {separator}
 }}
 {capability}
@@ -221,13 +222,19 @@ class Dovecot:
 
 @contextmanager
 def server(
-    users: Sequence[str], sieve: str = "", *, separator: str = ".", capability: str | None = None
+    users: Sequence[str],
+    sieve: str = "",
+    *,
+    prefix: str = "",
+    separator: str = ".",
+    capability: str | None = None,
 ) -> Iterator[Dovecot]:
     """Run an instance while the block lasts. Skips the test if Dovecot is not here.
 
     Args:
         users: the users.
         sieve: the script that files the messages that arrive by LMTP.
+        prefix: what the names of all folders but INBOX begin with.
         separator: separates the levels of folders.
         capability: what the server announces instead of everything that it can.
     """
@@ -257,6 +264,7 @@ def server(
                 chroot="" if is_root else "chroot =",
                 uid=mail.pw_uid,
                 gid=mail.pw_gid,
+                prefix=prefix,
                 separator=separator,
                 capability=f"imap_capability = {capability}" if capability else "",
                 port=dovecot.port,

@@ -29,7 +29,7 @@ from app.keys.schemas import ApiKeyCreate
 from app.main import create_app
 from app.serving.loaded_models import LoadedModels
 from app.settings import Settings
-from app.storage import FileInfo, LocalStorage, StoredFile
+from app.storage import FileInfo, LocalStorage, StorageState, StoredFile
 
 T = TypeVar("T")
 
@@ -50,10 +50,10 @@ class ControlledStorage(LocalStorage):
         self.calls.add(name)
         self.before(name)
 
-    def check(self) -> None:
+    def check(self) -> StorageState:
         """See ``LocalStorage``."""
         self._call("check")
-        super().check()
+        return super().check()
 
     @contextmanager
     def create(self, key: str) -> Iterator[BinaryIO]:

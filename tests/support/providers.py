@@ -118,9 +118,14 @@ def sign_sendgrid(body: bytes, age: float = 0.0) -> Request:
 
 
 def mailgun(
-    message: bytes, age: float = 0.0, token: bytes | None = None, key: str = MAILGUN_KEY, **fields: bytes
+    message: bytes,
+    age: float = 0.0,
+    token: bytes | None = None,
+    key: str = MAILGUN_KEY,
+    without: str | None = None,
+    **fields: bytes,
 ) -> Request:
-    """Return a request of Mailgun. ``fields`` replace those of the form."""
+    """Return a request of Mailgun. ``fields`` replace those of the form; the field ``without`` is missing."""
     timestamp = str(int(time.time() - age))
     token = token or uuid4().hex.encode()
     signature = hmac.new(key.encode(), timestamp.encode() + token, hashlib.sha256).hexdigest()
@@ -132,6 +137,7 @@ def mailgun(
         "body-mime": message,
         **fields,
     }
+    form.pop(without or "", None)
     return Request("mailgun/mime", FORM, multipart(form))
 
 
@@ -149,14 +155,23 @@ def postmark(message: bytes, id_: str | None = None, credentials: str = POSTMARK
 
 
 def ses(
-    message: bytes, age: float = 0.0, *, encoding: str = "UTF8", version: str = "2", **fields: str | None
+    message: bytes,
+    age: float = 0.0,
+    *,
+    encoding: str = "UTF8",
+    version: str = "2",
+    content: str | None = None,
+    **fields: str | None,
 ) -> Request:
-    """Return a notification of Amazon SES. ``fields`` replace those of the SNS message; None removes one."""
-    content = base64.b64encode(message) if encoding == "BASE64" else message
+    """Return a notification of Amazon SES.
+
+    ``fields`` replace those of the SNS message; None removes one. ``content`` replaces the encoded message.
+    """
+    encoded = (base64.b64encode(message) if encoding == "BASE64" else message).decode()
     notification = {
         "notificationType": "Received",
         "receipt": {"action": {"type": "SNS", "topicArn": TOPIC, "encoding": encoding}},
-        "content": content.decode(),
+        "content": encoded if content is None else content,
     }
     return sns({"Type": "Notification", "Message": json.dumps(notification), **fields}, age, version)
 

@@ -19,10 +19,16 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from imap_tools import BaseMailBox, MailBox, MailBoxStartTls, MailBoxUnencrypted
-from imap_tools.errors import ImapToolsError, MailboxFolderStatusError, UnexpectedCommandStatusError
+from imap_tools.errors import (
+    ImapToolsError,
+    MailboxFolderCreateError,
+    MailboxFolderStatusError,
+    UnexpectedCommandStatusError,
+)
 from imap_tools.utils import encode_folder
 
-from app.inbound.imap.state import Fingerprint
+from app.inbound.imap.namespaces import Namespaces, read_namespaces
+from app.inbound.imap.state import FINGERPRINT_BYTES, Fingerprint
 
 ROUTED: Final = "CoveyRouted"
 """Keyword of messages that were routed."""
@@ -30,10 +36,14 @@ ROUTED: Final = "CoveyRouted"
 TIMEOUT_SECONDS: Final = 60.0
 """How long to wait for a response of the server."""
 
+MAX_MESSAGE_BYTES: Final = 25 * 1024 * 1024
+"""How much of a message is fetched if nothing else is set."""
+
 Security: TypeAlias = Literal["tls", "starttls", "none"]
 PORTS: Final[dict[Security, int]] = {"tls": 993, "starttls": 143, "none": 143}
 
 _UID: Final = re.compile(rb"\bUID (\d+)")
+_SIZE: Final = re.compile(rb"\bRFC822\.SIZE (\d+)")
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _KEYWORDS_PER_COMMAND: Final = 100
 
@@ -72,12 +82,19 @@ class StoredMessage:
     """A message in a mailbox.
 
     Attributes:
-        content: the raw message; None if the server cannot read it.
+        content: the raw message, or its beginning; None if the server cannot read it.
+        size: number of bytes of the whole message, as the server states it.
         is_routed: whether it has the keyword of messages that were routed.
     """
 
     content: bytes | None
+    size: int = 0
     is_routed: bool = False
+
+    @property
+    def fingerprint(self) -> Fingerprint | None:
+        """The identity of the message; None if the server cannot read it."""
+        return Fingerprint.compute(self.content, self.size) if self.content else None
 
 
 class Mailbox:
@@ -86,6 +103,8 @@ class Mailbox:
     Args:
         server: where it is.
         name: its name; ``/`` separates levels.
+        max_message_bytes: how much of a message is used. One more byte is fetched, so that the service sees
+            that a message is longer.
 
     Attributes:
         uid_validity: the numbering of the messages; UIDs of another numbering mean nothing.
@@ -99,7 +118,8 @@ class Mailbox:
         RefusedError: the server does not accept the user, or there is no such mailbox.
     """
 
-    def __init__(self, server: Server, name: str) -> None:
+    def __init__(self, server: Server, name: str, max_message_bytes: int = MAX_MESSAGE_BYTES) -> None:
+        self._max_bytes = max_message_bytes + 1
         with _library_errors():
             try:
                 self._box = _connect(server)
@@ -110,8 +130,7 @@ class Mailbox:
         try:
             with _library_errors():
                 self._log_in(server)
-                folders = self._box.folder.list("", "INBOX")
-                self._delimiter = folders[0].delim if folders and folders[0].delim != "NIL" else ""
+                self._namespaces = self._read_namespaces()
                 self._name = self.folder_name(name)
                 self._box.folder.set(self._name)
                 responses: dict[str, list[Any]] = self._box.client.untagged_responses
@@ -137,14 +156,23 @@ class Mailbox:
         self.can_idle = "IDLE" in capabilities
         self.can_move = "MOVE" in capabilities
         self._can_expunge_one = "UIDPLUS" in capabilities
+        self._has_namespaces = "NAMESPACE" in capabilities
+
+    def _read_namespaces(self) -> Namespaces:
+        if self._has_namespaces:
+            namespaces = read_namespaces(self._box.client.namespace()[1])
+            if namespaces is not None:
+                return namespaces
+        folders = self._box.folder.list("", "INBOX")
+        return Namespaces("", folders[0].delim if folders and folders[0].delim != "NIL" else "")
 
     def folder_name(self, path: str) -> str:
         """Return the server's name of a folder, given a path with ``/`` between its levels."""
-        return path.replace("/", self._delimiter) if self._delimiter else path
+        return self._namespaces.folder_name(path)
 
     def path_part(self, label: str) -> str:
         """Return a label as one level of a path: without what separates levels, and without wildcards."""
-        unsafe = {"/", self._delimiter, "%", "*"} - {""}
+        unsafe = {"/", "%", "*"} | self._namespaces.delimiters
         part = "".join("_" if char in unsafe or not char.isprintable() else char for char in label).strip()
         return part or "_"
 
@@ -160,7 +188,10 @@ class Mailbox:
             except MailboxFolderStatusError as error:
                 if not create:
                     raise RefusedError(f"there is no folder {folder}; create it, or use --create") from error
-                self._box.folder.create(folder)
+                try:
+                    self._box.folder.create(folder)
+                except MailboxFolderCreateError as error:
+                    raise RefusedError(f"the folder {folder} cannot be created: {_reason(error)}") from error
                 self._box.folder.subscribe(folder, True)
 
     def uids_after(self, uid: int) -> list[int]:
@@ -184,23 +215,28 @@ class Mailbox:
         Raises:
             MailboxLostError: the connection is lost.
         """
+        return self._fetch_beginning(uid, self._max_bytes)
+
+    def _fetch_beginning(self, uid: int, n_bytes: int) -> StoredMessage | None:
         try:
-            parts = self._fetch(uid, "UID FLAGS BODY.PEEK[]")
+            parts = self._fetch(uid, f"UID FLAGS RFC822.SIZE BODY.PEEK[]<0.{n_bytes}>")
         except RefusedError:
             return StoredMessage(None) if self._search(f"UID {uid}") else None
         for head, content in parts:
             number = _UID.search(head)
             if number is not None and int(number[1]) == uid:
                 flags = (flag.decode("ascii", "replace").lower() for flag in imaplib.ParseFlags(head))
-                return StoredMessage(content, ROUTED.lower() in flags)
+                size = _SIZE.search(head)
+                stated = len(content or b"") if size is None else int(size[1])
+                return StoredMessage(content, stated, ROUTED.lower() in flags)
         return None
 
     def find(self, fingerprint: Fingerprint) -> int | None:
         """Return the UID of the message with a fingerprint in the selected folder; None if there is none."""
         size = fingerprint.size
         for uid in self._search(f"LARGER {size - 1} SMALLER {size + 1}"):
-            message = self.fetch(uid)
-            if message and message.content and Fingerprint.compute(message.content) == fingerprint:
+            message = self._fetch_beginning(uid, min(FINGERPRINT_BYTES, self._max_bytes))
+            if message is not None and message.fingerprint == fingerprint:
                 return uid
         return None
 
@@ -304,13 +340,19 @@ def _connect(server: Server) -> BaseMailBox:
     return MailBox(server.host, server.port, TIMEOUT_SECONDS, ssl_context=context)
 
 
+def _reason(error: UnexpectedCommandStatusError) -> str:
+    """Return the text of the server's response to a command."""
+    text: object = error.command_result[1][-1]
+    return text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
+
+
 @contextmanager
 def _library_errors() -> Iterator[None]:
     """Convert the errors of the libraries, which also read responses without checking their form."""
     try:
         yield
     except UnexpectedCommandStatusError as error:
-        raise RefusedError(str(error)) from error
+        raise RefusedError(f"the mail server refuses a command: {_reason(error)}") from error
     except (
         *(imaplib.IMAP4.error, ImapToolsError, OSError, EOFError),
         *(KeyError, ValueError, IndexError, TypeError, AttributeError),

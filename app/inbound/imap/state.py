@@ -13,7 +13,7 @@ import os
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Self
+from typing import IO, Final, Self
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -24,22 +24,31 @@ class StateError(Exception):
     """The state file cannot be used; the message says why."""
 
 
+FINGERPRINT_BYTES: Final = 1024 * 1024
+"""How much of a message its fingerprint covers. The header fields alone tell messages apart."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
     """The identity of a message in any folder, and under any UID.
 
     Attributes:
-        size: number of bytes of the message.
-        digest: SHA-256 of the message.
+        size: number of bytes of the message, as the mail server states it.
+        digest: SHA-256 of its first ``FINGERPRINT_BYTES``.
     """
 
     size: int
     digest: str
 
     @classmethod
-    def compute(cls, content: bytes) -> Self:
-        """Return the fingerprint of a raw message."""
-        return cls(len(content), hashlib.sha256(content).hexdigest())
+    def compute(cls, content: bytes, size: int) -> Self:
+        """Return the fingerprint of a raw message.
+
+        Args:
+            content: the message, or its beginning.
+            size: number of bytes of the whole message.
+        """
+        return cls(size, hashlib.sha256(memoryview(content)[:FINGERPRINT_BYTES]).hexdigest())
 
 
 @dataclass(slots=True)

@@ -8,21 +8,31 @@ message that was recorded before, a folder is first searched for a copy.
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
 import structlog
 
-from app.inbound.imap.mailbox import ROUTED, Mailbox, MailboxLostError, RefusedError, Server, StoredMessage
+from app.inbound.imap.mailbox import (
+    MAX_MESSAGE_BYTES,
+    ROUTED,
+    Mailbox,
+    MailboxLostError,
+    RefusedError,
+    Server,
+    StoredMessage,
+)
 from app.inbound.imap.rules import Rules
 from app.inbound.imap.state import Fingerprint, State, StateFile
+from app.inbound.imap.stopping import end_on_signal
 from app.inbound.monitor import Monitor
+from app.inbound.routed_message import RoutedMessage
 from app.inbound.service_client import NotRoutedError, RouterClient
 
 log = structlog.get_logger()
@@ -32,6 +42,9 @@ MAX_FAILURES: Final = 3
 
 MAX_LOSSES: Final = 3
 """A message is unreadable if the connection was lost so often while it was fetched."""
+
+REPEATED_BYTES_PER_SECOND: Final = 64 * 1024
+"""How much of one message is fetched in a second, on average, if attempts to handle it fail."""
 
 CLOCK_DIFFERENCE: Final = timedelta(hours=1)
 """Maximum difference between the clocks of this machine and the mail server."""
@@ -92,6 +105,7 @@ class Watcher:
         self._was_ready = False
         self._delay = options.min_delay
         self._losses: dict[int, int] = {}
+        self._retry_at: dict[int, float] = {}
         self._state: State
 
     def run(self) -> None:
@@ -176,6 +190,7 @@ class Watcher:
             unfinished=len(unfinished),
         )
         self._losses.clear()
+        self._retry_at.clear()
         return replace(
             old,
             uid_validity=mailbox.uid_validity,
@@ -187,9 +202,11 @@ class Watcher:
         """Handle new messages, then those that wait.
 
         Returns:
-            whether a message was handled, and whether a message could not be handled.
+            whether a message was handled, and whether a message could not be handled, or waits longer.
         """
-        waiting = sorted(self._state.unfinished)
+        now = time.monotonic()
+        unfinished = sorted(self._state.unfinished)
+        waiting = [uid for uid in unfinished if self._retry_at.get(uid, 0.0) <= now]
         new = mailbox.uids_after(self._state.last_uid)
         handled = failures = in_a_row = 0
         for uid in [*new, *waiting]:
@@ -213,9 +230,10 @@ class Watcher:
                     self._file.write(self._state)
         if handled:
             self._file.write(self._state)
-        if not failures:
+        wait = failures > 0 or len(waiting) < len(unfinished)
+        if not wait:
             self._options.monitor.recover("messages")
-        return handled > 0, failures > 0
+        return handled > 0, wait
 
     def _handle(self, mailbox: Mailbox, uid: int) -> None:
         """Handle one message.
@@ -228,9 +246,15 @@ class Watcher:
         message = self._fetch(mailbox, uid)
         # Somebody has moved a message back if it has the keyword, and is not unfinished.
         if message is not None and (uid in self._state.unfinished or not message.is_routed):
-            self._route(mailbox, uid, message)
+            try:
+                self._route(mailbox, uid, message)
+            except (NotRoutedError, RefusedError):
+                seconds = len(message.content or b"") / REPEATED_BYTES_PER_SECOND
+                self._retry_at[uid] = time.monotonic() + seconds
+                raise
         # It is enough to write this with the next message: what was done is recognized.
         self._state.finish(uid)
+        self._retry_at.pop(uid, None)
 
     def _fetch(self, mailbox: Mailbox, uid: int) -> StoredMessage | None:
         if self._losses.get(uid, 0) >= MAX_LOSSES:
@@ -241,15 +265,29 @@ class Watcher:
             self._losses[uid] = self._losses.get(uid, 0) + 1
             raise
 
+    def _decide(self, uid: int, message: StoredMessage) -> RoutedMessage | None:
+        """Return the decision on a message; None if there will never be one."""
+        fallback = self._options.rules.fallback_folder
+        if not message.content:
+            log.error("imap.unreadable", uid=uid, folder=fallback)
+            return None
+        n_bytes = len(message.content)
+        if n_bytes < message.size:
+            log.warning("imap.truncated", uid=uid, bytes=message.size, used=n_bytes)
+        try:
+            return self._router.route(message.content)
+        except NotRoutedError as error:
+            if error.status != HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+                raise
+            reason = str(error)
+        log.error("imap.too_large", uid=uid, bytes=n_bytes, reason=reason, folder=fallback)
+        return None
+
     def _route(self, mailbox: Mailbox, uid: int, message: StoredMessage) -> None:
         """Route a message, and do what the rules say; if it was begun before, only what is missing."""
         rules = self._options.rules
-        decision = fingerprint = None
-        if message.content:
-            decision = self._router.route(message.content)
-            fingerprint = Fingerprint.compute(message.content)
-        else:
-            log.error("imap.unreadable", uid=uid, folder=rules.fallback_folder)
+        decision = self._decide(uid, message)
+        fingerprint = message.fingerprint
         paths = rules.folders_of(decision, mailbox.path_part)
         folders = list(dict.fromkeys(mailbox.folder_name(path) for path in paths))
         for folder in folders:
@@ -284,8 +322,9 @@ def watch(
     state: Path,
     options: WatchOptions,
     on_ready: Callable[[str], None],
+    max_message_bytes: int = MAX_MESSAGE_BYTES,
 ) -> None:
-    """Watch a mailbox until the process gets SIGTERM or SIGINT.
+    """Watch a mailbox until the process gets SIGTERM or SIGINT, which end it at once.
 
     Args:
         server: the mail server.
@@ -294,24 +333,23 @@ def watch(
         state: the state file.
         options: what to do.
         on_ready: called with the name of the account when the mailbox is open for the first time.
+        max_message_bytes: how much of a message is used.
 
     Raises:
         RefusedError: at the start, the server refuses the user, the mailbox or a folder.
         StateError: the state file cannot be used.
     """
     account = f"{mailbox} of {server.user} at {server.host}"
-    state_file = StateFile(state, account)
-
-    def stop(_number: int, _frame: object) -> None:
-        raise KeyboardInterrupt
-
-    previous = signal.signal(signal.SIGTERM, stop)
-    try:
+    # The state file knows what is unfinished, so the process can end anywhere.
+    with (
+        closing(StateFile(state, account)) as state_file,
+        end_on_signal(lambda: log.info("imap.stopped")),
+    ):
         Watcher(
-            lambda: Mailbox(server, mailbox), account, router, state_file, options, lambda: on_ready(account)
+            lambda: Mailbox(server, mailbox, max_message_bytes),
+            account,
+            router,
+            state_file,
+            options,
+            lambda: on_ready(account),
         ).run()
-    except KeyboardInterrupt:  # the state file knows what is unfinished
-        log.info("imap.stopped")
-    finally:
-        signal.signal(signal.SIGTERM, previous)
-        state_file.close()

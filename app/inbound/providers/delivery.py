@@ -49,8 +49,12 @@ class Notice:
     confirm_url: str | None = None
 
 
-ReadBody: TypeAlias = Callable[[bytes], Delivery | Notice]
-"""Verifies the body of a request and returns what it brings; raises a ``ServiceError`` if it is refused."""
+ReadVerified: TypeAlias = Callable[[], Delivery | Notice]
+"""Returns what a verified body brings; raises a ``ServiceError`` if it brings nothing that can be read."""
+
+VerifyBody: TypeAlias = Callable[[bytes], ReadVerified]
+"""Verifies the body of a request, and returns what reads it; raises a ``ServiceError`` if the provider did
+not send it. Anybody can send a body, so this must not need much more memory or time than to receive it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +65,14 @@ class Provider:
         name: name of the provider.
         path: the end of the path of its operation.
         media_types: media types of its requests.
-        check_head: refuses a request by its headers, before its body is read; returns what reads the body.
+        check_head: refuses a request by its headers, before its body is read; returns what verifies the body.
         max_bytes: the maximum size of a body, if it is less than that of the middleware.
     """
 
     name: str
     path: str
     media_types: frozenset[str]
-    check_head: Callable[[Settings, RequestHead], ReadBody]
+    check_head: Callable[[Settings, RequestHead], VerifyBody]
     max_bytes: int | None = None
 
 

@@ -18,13 +18,13 @@ def read_object(text: bytes | str) -> Mapping[str, Any]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _malformed(str(error)) from error
+        raise malformed(str(error)) from error
     if not isinstance(value, dict):
-        raise _malformed("it is not an object")
+        raise malformed("it is not an object")
     return value
 
 
-def required_text(fields: Mapping[str, Any], name: str, remedy: str) -> str:
+def required_text(fields: Mapping[str, Any], name: str, hint: str) -> str:
     """Return a field that is a text.
 
     Raises:
@@ -32,11 +32,10 @@ def required_text(fields: Mapping[str, Any], name: str, remedy: str) -> str:
     """
     value = fields.get(name)
     if not isinstance(value, str):
-        raise Invalid(
-            f"the body has no text {name}; {remedy}", errors=[(f"/{name}", "is missing or no text")]
-        )
+        raise Invalid(f"the body has no text {name}; {hint}", errors=[(f"/{name}", "is missing or no text")])
     return value
 
 
-def _malformed(reason: str) -> BadRequest:
+def malformed(reason: str) -> BadRequest:
+    """Return the error for a body that is not the JSON of its provider."""
     return BadRequest(f"the body is not JSON of this provider: {reason}", errors=[("", reason)])

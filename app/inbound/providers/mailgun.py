@@ -15,19 +15,23 @@ from app.api.request_head import RequestHead
 from app.inbound.providers.delivery import (
     Delivery,
     Provider,
-    ReadBody,
+    ReadVerified,
+    VerifyBody,
     check_age,
     digest,
     invalid_signature,
     not_configured,
 )
-from app.inbound.providers.forms import FORM_TYPES, read_form, required_field
+from app.inbound.providers.forms import FORM_TYPES, Form, find_fields
 from app.settings import Settings, split
 
 VARIABLE = "COVEY_INBOUND_MAILGUN_KEYS"
 
+MAX_FIELD_BYTES = 200
+"""Maximum size of the timestamp, the token and the signature. Mailgun sends 10, 50 and 64 bytes."""
 
-def check_head(settings: Settings, head: RequestHead) -> ReadBody:
+
+def check_head(settings: Settings, head: RequestHead) -> VerifyBody:
     """Refuse a request if there is no key.
 
     Raises:
@@ -36,26 +40,30 @@ def check_head(settings: Settings, head: RequestHead) -> ReadBody:
     keys = split(settings.inbound_mailgun_keys)
     if not keys:
         raise not_configured("Mailgun", VARIABLE)
-    return partial(read, keys, head.get(b"content-type") or "")
+    return partial(verify, keys, head.get(b"content-type") or "", settings.max_message_bytes)
 
 
-def read(keys: Sequence[str], content_type: str, body: bytes) -> Delivery:
-    """Verify a delivery, and return it.
+def verify(keys: Sequence[str], content_type: str, max_bytes: int, body: bytes) -> ReadVerified:
+    """Verify the signature in a body, before any other field of the form is read.
 
     Args:
         keys: the signature must belong to one of these webhook signing keys.
         content_type: the header ``Content-Type``.
+        max_bytes: maximum size of a message; more of it is not decoded.
         body: the body.
 
     Raises:
         Forbidden: the signature is wrong or too old.
         BadRequest: the body is not a form.
-        Invalid: the form has no raw message.
     """
-    form = read_form(content_type, body)
-    timestamp, token, signature = (form.get(name) for name in ("timestamp", "token", "signature"))
+    form = find_fields(content_type, body)
+    timestamp, token, signature = (
+        form.get(name, MAX_FIELD_BYTES + 1) for name in ("timestamp", "token", "signature")
+    )
     if not timestamp or not token or not signature:
         raise invalid_signature("the form lacks timestamp, token or signature")
+    if max(map(len, (timestamp, token, signature))) > MAX_FIELD_BYTES:
+        raise invalid_signature(f"timestamp, token or signature is longer than {MAX_FIELD_BYTES} bytes")
     expected = [hmac.digest(key.encode(), timestamp + token, "sha256").hex().encode() for key in keys]
     # Every key is compared, so that the time does not depend on which one is right.
     if not sum(hmac.compare_digest(one, signature.lower()) for one in expected):
@@ -63,8 +71,17 @@ def read(keys: Sequence[str], content_type: str, body: bytes) -> Delivery:
     if not timestamp.isdigit() or len(timestamp) > 15:
         raise invalid_signature("the timestamp of the signature is not a number")
     check_age(float(timestamp), time.time())
-    message = required_field(form, "body-mime", "the URL of the route must end with /mime")
-    return Delivery("mailgun", digest(timestamp + token), message, single_use=True)
+    return partial(read, form, digest(timestamp + token), max_bytes)
+
+
+def read(form: Form, key: str, max_bytes: int) -> Delivery:
+    """Return the delivery in a verified form.
+
+    Raises:
+        Invalid: the form has no raw message.
+    """
+    message = form.required("body-mime", max_bytes + 1, "the URL of the route must end with /mime")
+    return Delivery("mailgun", key, message, single_use=True)
 
 
 # Mailgun sends raw messages only to URLs that end with "mime".

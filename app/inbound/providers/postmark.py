@@ -9,17 +9,18 @@ from __future__ import annotations
 import base64
 import binascii
 import hmac
+from functools import partial
 
 from app.api.errors import Unauthorized
 from app.api.request_head import RequestHead
-from app.inbound.providers.delivery import Delivery, Provider, ReadBody, digest, not_configured
+from app.inbound.providers.delivery import Delivery, Provider, VerifyBody, digest, not_configured
 from app.inbound.providers.json_fields import read_object, required_text
 from app.settings import Settings, split
 
 VARIABLE = "COVEY_INBOUND_POSTMARK_CREDENTIALS"
 
 
-def check_head(settings: Settings, head: RequestHead) -> ReadBody:
+def check_head(settings: Settings, head: RequestHead) -> VerifyBody:
     """Refuse a request by its header ``Authorization``.
 
     Raises:
@@ -41,19 +42,19 @@ def check_head(settings: Settings, head: RequestHead) -> ReadBody:
             "CREDENTIALS",
             headers={"WWW-Authenticate": 'Basic realm="covey"'},
         )
-    return read
+    return lambda body: partial(read, body)
 
 
 def read(body: bytes) -> Delivery:
-    """Return the delivery in a body.
+    """Return the delivery in a body, whose request had the credentials.
 
     Raises:
         BadRequest: the body is not JSON.
         Invalid: the body has no raw message.
     """
     fields = read_object(body)
-    remedy = 'turn on "Include raw email content in JSON payload"'
-    message = required_text(fields, "RawEmail", remedy).encode("utf-8", "replace")
+    hint = 'turn on "Include raw email content in JSON payload"'
+    message = required_text(fields, "RawEmail", hint).encode("utf-8", "replace")
     key = fields.get("MessageID")
     return Delivery(
         "postmark", digest(key.encode("utf-8", "replace")) if isinstance(key, str) else None, message

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -15,21 +16,22 @@ from functools import partial
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import Prehashed
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 
 from app.api.request_head import RequestHead
-from app.errors import Forbidden
 from app.inbound.providers.delivery import (
     Delivery,
     Provider,
-    ReadBody,
+    ReadVerified,
+    VerifyBody,
     check_age,
     digest,
     invalid_signature,
     misconfigured,
     not_configured,
 )
-from app.inbound.providers.forms import FORM_TYPES, read_form, required_field
+from app.inbound.providers.forms import FORM_TYPES, find_fields
 from app.settings import Settings, split
 
 VARIABLE = "COVEY_INBOUND_SENDGRID_KEYS"
@@ -58,7 +60,7 @@ def read_keys(texts: Sequence[str]) -> list[ec.EllipticCurvePublicKey]:
     return keys
 
 
-def check_head(settings: Settings, head: RequestHead) -> ReadBody:
+def check_head(settings: Settings, head: RequestHead) -> VerifyBody:
     """Refuse a request by the headers of its signature.
 
     Raises:
@@ -75,45 +77,59 @@ def check_head(settings: Settings, head: RequestHead) -> ReadBody:
     if not timestamp.isascii() or not timestamp.isdigit() or len(timestamp) > 15:
         raise invalid_signature("the timestamp of the signature is not a number")
     check_age(float(timestamp), time.time())
-    return partial(read, keys, signature, timestamp, head.get(b"content-type") or "")
+    return partial(
+        verify, keys, signature, timestamp, head.get(b"content-type") or "", settings.max_message_bytes
+    )
 
 
-def read(
+def verify(
     keys: Sequence[ec.EllipticCurvePublicKey],
     signature: str,
     timestamp: str,
     content_type: str,
+    max_bytes: int,
     body: bytes,
-) -> Delivery:
-    """Verify a delivery, and return it.
+) -> ReadVerified:
+    """Verify the signature of a body.
 
     Args:
         keys: the signature must belong to one of these keys.
         signature: the signature, DER in base64.
         timestamp: the timestamp as text.
         content_type: the header ``Content-Type``.
+        max_bytes: maximum size of a message; more of it is not decoded.
         body: the body.
 
     Raises:
         Forbidden: the signature is wrong.
-        BadRequest: the body is not a form.
-        Invalid: the form has no raw message.
     """
     try:
         decoded = base64.b64decode(signature, validate=True)
     except (binascii.Error, ValueError) as error:
         raise invalid_signature("the signature is not base64") from error
-    if not any(_is_valid(key, decoded, timestamp.encode() + body) for key in keys):
-        raise Forbidden("the signature does not belong to this body and this key", code="invalid_signature")
-    remedy = 'turn on "POST the raw, full MIME message"'
-    message = required_field(read_form(content_type, body), "email", remedy)
+    signed = hashlib.sha256(timestamp.encode())
+    signed.update(body)
+    if not any(_is_valid(key, decoded, signed.digest()) for key in keys):
+        raise invalid_signature("the signature does not belong to this body and this key")
+    return partial(read, content_type, max_bytes, body)
+
+
+def read(content_type: str, max_bytes: int, body: bytes) -> Delivery:
+    """Return the delivery in a verified body.
+
+    Raises:
+        BadRequest: the body is not a form.
+        Invalid: the form has no raw message.
+    """
+    hint = 'turn on "POST the raw, full MIME message"'
+    message = find_fields(content_type, body).required("email", max_bytes + 1, hint)
     # SendGrid gives its deliveries no id. The bytes of the message are one: a repetition has the same.
     return Delivery("sendgrid", digest(message), message)
 
 
 def _is_valid(key: ec.EllipticCurvePublicKey, signature: bytes, signed: bytes) -> bool:
     try:
-        key.verify(signature, signed, ec.ECDSA(hashes.SHA256()))
+        key.verify(signature, signed, ec.ECDSA(Prehashed(hashes.SHA256())))
     except InvalidSignature:
         return False
     return True

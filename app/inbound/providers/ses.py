@@ -9,38 +9,47 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from app.api.request_head import RequestHead
-from app.errors import BadRequest, Invalid
+from app.errors import BadRequest, Invalid, NotReady
 from app.inbound.providers import sns
-from app.inbound.providers.delivery import Delivery, Notice, Provider, ReadBody, digest
+from app.inbound.providers.delivery import Delivery, Notice, Provider, VerifyBody, digest
 from app.inbound.providers.json_fields import read_object, required_text
+from app.inbound.providers.sns import SnsMessage
 from app.settings import Settings, split
 
 
-def check_head(settings: Settings, _: RequestHead) -> ReadBody:
+def check_head(settings: Settings, head: RequestHead) -> VerifyBody:
     """Refuse a request if the settings do not allow Amazon SES to deliver.
 
     Raises:
         NotFound: there is no certificate or no topic.
-        NotReady: the certificates cannot be read.
+        NotReady: the certificates cannot be read, or the delivery has no signature because of an option of
+            the subscription.
     """
     topics = split(settings.inbound_ses_topics)
     keys = sns.read_certificates(settings.inbound_ses_certificates, topics)
-    return lambda body: read(sns.read(keys, topics, body))
+    if (head.get(sns.RAW_DELIVERY_HEADER) or "").lower() == "true":
+        raise NotReady(
+            "the subscription has raw message delivery, which sends no signature; turn off raw message "
+            "delivery of the subscription",
+            retry_after=60,
+        )
+    return lambda body: partial(read, sns.verify(keys, topics, body))
 
 
-def read(fields: Mapping[str, Any]) -> Delivery | Notice:
-    """Return the delivery in a verified message of SNS, or a notice if it brings no message.
+def read(message: SnsMessage) -> Delivery | Notice:
+    """Return the delivery in a verified message of SNS, or a notice if it brings no e-mail.
 
     Raises:
-        Invalid: the notification of a received message does not contain it.
+        Invalid: the notification of a received e-mail does not contain it.
     """
-    if fields["Type"] != sns.NOTIFICATION:
-        return Notice(_text(fields, "SubscribeURL") if fields["Type"] == "SubscriptionConfirmation" else None)
+    if message.type != sns.NOTIFICATION:
+        return Notice(message.subscribe_url if message.type == "SubscriptionConfirmation" else None)
     try:
-        notification = read_object(_text(fields, "Message") or "")
+        notification = read_object(message.message or "")
     except BadRequest:
         return Notice()  # SES publishes a text to test a topic
     if notification.get("notificationType") != "Received":
@@ -48,10 +57,9 @@ def read(fields: Mapping[str, Any]) -> Delivery | Notice:
     content = required_text(
         notification, "content", "use the SNS action of a receipt rule, not the S3 action"
     )
-    key = _text(fields, "MessageId")
     return Delivery(
         "ses",
-        None if key is None else digest(key.encode("utf-8", "replace")),
+        None if message.message_id is None else digest(message.message_id.encode()),
         _decoded(content) if _encoding(notification) == "BASE64" else content.encode("utf-8", "replace"),
     )
 
@@ -68,11 +76,6 @@ def _decoded(content: str) -> bytes:
         return base64.b64decode(content, validate=True)
     except (binascii.Error, ValueError) as error:
         raise Invalid("/content is not base64", errors=[("/content", "is not base64")]) from error
-
-
-def _text(fields: Mapping[str, Any], name: str) -> str | None:
-    value = fields.get(name)
-    return value if isinstance(value, str) else None
 
 
 # SNS sends JSON as text, unless the subscription sets another type.

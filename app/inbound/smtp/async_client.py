@@ -9,7 +9,9 @@ import httpx
 from app.inbound.routed_message import RoutedMessage
 from app.inbound.service_client import (
     ATTEMPTS,
+    HEADER,
     TIMEOUT_SECONDS,
+    Response,
     check_url,
     decision_of,
     headers_with,
@@ -43,16 +45,21 @@ class AsyncRouterClient:
         Raises:
             NotRoutedError: there is no decision.
         """
+        headers = {"traceparent": traceparent}
+        response = await self._send(message, headers)
+        if response.needs_header:
+            response = await self._send(HEADER + message, headers)
+        return decision_of(response, self._url)
+
+    async def _send(self, message: bytes, headers: dict[str, str]) -> Response:
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                response = await self._http.post(
-                    self._path, content=message, headers={"traceparent": traceparent}
-                )
+                response = await self._http.post(self._path, content=message, headers=headers)
             except httpx.HTTPError as error:
                 if attempt == ATTEMPTS or isinstance(error, httpx.TimeoutException | httpx.ConnectError):
                     raise unavailable(error) from error
             else:
-                return decision_of(response.status_code, response.reason_phrase, response.content, self._url)
+                return Response(response.status_code, response.reason_phrase, response.content)
         raise AssertionError("unreachable")
 
     async def close(self) -> None:

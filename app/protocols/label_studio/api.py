@@ -144,7 +144,7 @@ async def webhook(request: Direct, target: Target, name: ModelName) -> WebhookRe
         request.context, state.catalog, state.loaded, state.message_router, name, event
     )
     if not ids:
-        return WebhookReceipt(status="ignored", reason="the annotators have skipped the tasks")
+        return WebhookReceipt(status="ignored", reason="the annotators have skipped the tasks or the choice")
     return WebhookReceipt(status="recorded", decision_ids=ids)
 
 

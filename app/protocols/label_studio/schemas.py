@@ -126,7 +126,8 @@ class TaskPrediction(ResponsePart):
     result: list[dict[str, Any]]
     """A region with the predicted choices; empty if there are none."""
     score: float | None = None
-    """Probability that the choices are right. Absent if the version is not calibrated."""
+    """Probability that the choices are right. Absent if the version is not calibrated, or if the choices are
+    not exactly the predicted labels."""
     model_version: str | None = None
     """The model and the number of the version that has predicted."""
 

@@ -11,8 +11,10 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
+from pydantic import ValidationError
+
 from app.context import AppContext
-from app.errors import Invalid
+from app.errors import Invalid, TooLarge
 from app.protocols.label_studio.label_config import LabelConfig, read_label_config
 from app.protocols.label_studio.schemas import (
     Annotation,
@@ -162,10 +164,11 @@ async def record_feedback(
     A task that the router does not know yet is routed first.
 
     Returns:
-        The ids of the decisions; none if the annotators have skipped the tasks.
+        The ids of the decisions; none if the annotators have skipped the tasks or the choice.
 
     Raises:
-        Invalid: an annotation belongs to no task, or a task has no text.
+        Invalid: an annotation belongs to no task or has a choice that no label can be, or a task has no text.
+        TooLarge: an annotation has too many choices.
         ServiceError: see ``MessageRouter.route`` and ``app.routing.decisions.give_feedback``.
     """
     _, found = await load_for(catalog, loaded, *await find_router_version(catalog, router))
@@ -173,15 +176,14 @@ async def record_feedback(
     annotations = [
         annotation
         for annotation in (event.annotation if isinstance(event.annotation, list) else [event.annotation])
-        if not annotation.was_cancelled
+        if not annotation.was_cancelled and _has_choices(annotation, config)
     ]
+    bodies = [_feedback(annotation, config, ctx.settings) for annotation in annotations]
     tasks = [_task_of(annotation, event) for annotation in annotations]
     decisions = await _route(message_router, router, tasks, config, "/task", ctx.settings)
 
     def record() -> None:
-        for annotation, decision in zip(annotations, decisions, strict=True):
-            # The choices are a closed list, so a choice that the model does not know is no typing error.
-            body = Feedback(labels=_choices(annotation, config), allow_new_labels=True)
+        for body, decision in zip(bodies, decisions, strict=True):
             recorded.give_feedback(ctx.db, decision["decision_id"], body)
 
     await REQUESTS.run(record)
@@ -227,13 +229,29 @@ def _task_of(annotation: Annotation, event: AnnotationEvent) -> Task:
     raise Invalid(f"/task: {message}", errors=[("/task", message)])
 
 
-def _choices(annotation: Annotation, config: LabelConfig) -> list[str]:
-    return [
+def _has_choices(annotation: Annotation, config: LabelConfig) -> bool:
+    """Return whether an annotation answers the question for the choices; a note alone does not."""
+    return not annotation.result or any(result.from_name == config.from_name for result in annotation.result)
+
+
+def _feedback(annotation: Annotation, config: LabelConfig, settings: Settings) -> Feedback:
+    labels = [
         choice
         for result in annotation.result
         if result.from_name == config.from_name
         for choice in result.value.choices
     ]
+    place = "/annotation/result"
+    if len(labels) > settings.max_labels:
+        message = f"has {len(labels):,} choices; the limit is {settings.max_labels:,}"
+        raise TooLarge(f"{place}: {message}", errors=[(place, message)])
+    try:
+        # The choices are a closed list, so a choice that the model does not know is no typing error.
+        return Feedback(labels=labels, allow_new_labels=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        message = f"choice {first['loc'][-1]}: {str(first['msg']).removeprefix('Value error, ')}"
+        raise Invalid(f"{place}: {message}", errors=[(place, message)]) from error
 
 
 def _best_first(labels: Sequence[str], best: str) -> list[str]:
@@ -248,7 +266,7 @@ def _prediction(
     Args:
         config: the labeling configuration.
         labels: the predicted labels, best first.
-        score: probability that they are right; None if it is unknown.
+        score: probability that all of them are right, and no others; None if it is unknown.
         model_version: the version that has predicted.
     """
     choices = config.selectable(labels)
@@ -260,4 +278,8 @@ def _prediction(
         "type": "choices",
         "value": {"choices": choices},
     }
-    return TaskPrediction(result=[region] if choices else [], score=score, model_version=model_version)
+    return TaskPrediction(
+        result=[region] if choices else [],
+        score=score if len(choices) == len(labels) else None,
+        model_version=model_version,
+    )

@@ -24,7 +24,10 @@ _SVMLIGHT = re.compile(
     rb"[^\s:]*(?:,[ \t]+[^\s:]+)*(?:[ \t]+qid:\d+)?(?:[ \t]+\d+:[-+.\deE]+)+[ \t]*(?:#.*)?"
 )
 _EXTREME_CLASSIFICATION_HEAD = re.compile(rb"\s*\d+\s+\d+\s+\d+\s*")
-_FASTTEXT = re.compile(rb"^" + LABEL_PREFIX.encode() + rb"[^\s,;|]+(?:[ \t]|\r?$)", re.MULTILINE)
+_FASTTEXT = re.compile(
+    rb"^(?:[0-9]{1,12}[ \t]{1,9})?[\"']?" + LABEL_PREFIX.encode() + rb"[^\s,;|\"]+[,;:]?(?:[ \t]|\r?$)",
+    re.MULTILINE,
+)
 _CSV_DELIMITERS = (b",", b";", b"\t", b"|")
 
 

@@ -11,11 +11,15 @@ from typing import Any
 
 import pytest
 from contract import problem_of
+from fastapi import HTTPException
 from in_process_api import InProcessApi, api
 from waiting import LIMIT_SECONDS
 
+from app.api.middleware import SECURITY_HEADERS, BodyBudget, RequestMiddleware
+from app.inbound.service_client import HEADER
 from app.keys import service as keys
 from app.keys.schemas import ApiKeyCreate
+from app.registry import service as registry
 from app.serving import latency_estimate, prediction
 from app.serving.schemas import PredictResponse
 from app.threads import PREDICTIONS
@@ -210,6 +214,51 @@ def test_a_chunked_body_is_limited_too(client: InProcessApi) -> None:
     problem_of(client.send("POST", PREDICT, content=chunks(), headers=JSON), 413, "too_large")
 
 
+def request_middleware(client: InProcessApi) -> RequestMiddleware:
+    layer: Any = client.app.middleware_stack
+    while not isinstance(layer, RequestMiddleware):
+        layer = layer.app
+    return layer
+
+
+def test_discarded_bytes_of_a_message_take_no_room(
+    client: InProcessApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    budget = BodyBudget(300_000)
+    monkeypatch.setattr(request_middleware(client), "_budget", budget)
+    client.call("PUT", "/v1/routers/long", 200, json={"model": "m", "fallback": "a@example.org"})
+    with monkeypatch.context() as patch:
+        patch.setattr(type(client.ctx.settings), "max_message_bytes", 200_000, raising=False)
+        patch.delitem(client.ctx.settings.__dict__, "max_message_bytes")
+
+        async def content() -> AsyncIterator[bytes]:
+            yield b"Subject: invoice\r\n\r\n"
+            for _ in range(30):
+                yield b"wrong invoice\r\n" * 3000
+
+        decision = client.call(
+            "POST",
+            "/v1/routers/long/messages",
+            200,
+            content=content(),
+            headers={"Content-Type": "message/rfc822"},
+        )
+    assert decision["message"]["truncated"] is True
+    budget.reserve("nothing is left of it", 225_000)
+
+
+def test_one_client_cannot_take_all_of_the_budget() -> None:
+    budget = BodyBudget(1000, largest=100)
+    budget.reserve("greedy", 750)
+    with pytest.raises(HTTPException, match="for this client"):
+        budget.reserve("greedy", 1)
+    budget.reserve("other", 250)
+    with pytest.raises(HTTPException, match="this process holds 1,000 bytes"):
+        budget.reserve("third", 1)
+    budget.release("greedy", 750)
+    budget.reserve("third", 750)
+
+
 def test_other_methods_are_not_allowed(client: InProcessApi) -> None:
     for method in ("GET", "PUT", "PATCH", "DELETE", "OPTIONS"):
         response = client.send(method, PREDICT)
@@ -294,6 +343,84 @@ def test_json_is_refused_where_raw_messages_are_expected(client: InProcessApi) -
     assert "JSON to the operation message-parts" in response.json()["detail"]
 
 
+NO_MESSAGES = {
+    "an object": (b'{"subject":"parcel","text":"my parcel is late"}', "message-parts"),
+    "an object on several lines": (
+        b'\n {\n"subject": "parcel",\n"text": "my parcel is late"\n}\n',
+        "message-parts",
+    ),
+    "no valid object": (b"{subject: 'parcel'}", "message-parts"),
+    "an object after a byte order mark": (b'\xef\xbb\xbf{"email": {}}', "message-parts"),
+    "a list": (b'[{"text": "my parcel is late"}]', "message-parts"),
+    "a string": (b'"Subject: parcel\\n\\nmy parcel is late"', "message-parts"),
+    "pairs": (b"subject=my+parcel&text=it+is+late&empty=", "a form"),
+    "a pair": (b"text=my%20parcel%3A+late", "a form"),
+    "a multipart": (b'--b\r\nContent-Disposition: form-data; name="a"\r\n\r\nlate\r\n--b--\r\n', "a form"),
+    "a part with a type": (
+        b"--b\r\nContent-Type: text/plain\r\ncontent-disposition: form-data; name=a\r\n\r\nlate\r\n--b--\r\n",
+        "a form",
+    ),
+    "nothing": (b"", "neither a header field nor a text"),
+    "blank lines": (b"\r\n \r\n", "neither a header field nor a text"),
+    "no text": (b"<p></p>", "neither a header field nor a text"),
+}
+
+
+@pytest.mark.parametrize(("body", "detail"), NO_MESSAGES.values(), ids=NO_MESSAGES)
+def test_what_is_not_a_message_is_refused_however_it_is_labelled(
+    client: InProcessApi, body: bytes, detail: str
+) -> None:
+    create_router(client)
+    for kind in ("application/octet-stream", "message/rfc822"):
+        options: dict[str, Any] = {"content": body, "headers": {"Content-Type": kind}}
+        problem = problem_of(
+            client.send("POST", "/v1/routers/r/messages", **options), 400, "not_a_message", ""
+        )
+        assert detail in problem["detail"]
+    # A program of a mail server sends it again with a header: its mail is never refused.
+    options["content"] = HEADER + body
+    client.call("POST", "/v1/routers/r/messages", 200, **options)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"my invoice is wrong",
+        b"[4711] my invoice is wrong",
+        b"From ann Mon Nov 30 10:00:00 2026\nSubject: my invoice\n\n",
+        b"Hello\n{invoice=wrong}",
+        b"--\nSubject: my invoice\n\n",
+        b"a=b\nSubject: my invoice\n\n",
+    ],
+)
+def test_mail_with_a_broken_header_is_routed(client: InProcessApi, body: bytes) -> None:
+    create_router(client)
+    options: dict[str, Any] = {"content": body, "headers": {"Content-Type": "message/rfc822"}}
+    first, second = (client.call("POST", "/v1/routers/r/messages", 200, **options) for _ in range(2))
+    assert first["disposition"] == "routed"
+    assert first["decision_id"] == second["decision_id"]
+
+
+@pytest.mark.parametrize(
+    ("action", "options"),
+    [
+        (
+            "messages",
+            {"content": b"From: ann@example.org\n\n \n", "headers": {"Content-Type": "message/rfc822"}},
+        ),
+        ("messages", {"content": HEADER, "headers": {"Content-Type": "message/rfc822"}}),
+        ("message-parts", {"json": {"email": {"from": "ann@example.org", "text": " "}}}),
+    ],
+)
+def test_messages_without_message_id_and_content_share_no_decision(
+    client: InProcessApi, action: str, options: dict[str, Any]
+) -> None:
+    create_router(client)
+    first, second = (client.call("POST", f"/v1/routers/r/{action}", 200, **options) for _ in range(2))
+    assert first["decision_id"] != second["decision_id"]
+    assert (first["disposition"], second["disposition"]) == ("fallback", "fallback")
+
+
 def test_an_internationalized_message_is_routed(client: InProcessApi) -> None:
     create_router(client)
     message = "Subject: Größe\r\n\r\nmy invoice is wrong\r\n".encode()
@@ -305,16 +432,21 @@ def test_an_internationalized_message_is_routed(client: InProcessApi) -> None:
         assert response.json()["message"]["subject"] == "Größe"
 
 
-def test_a_request_is_counted_under_its_operation(client: InProcessApi) -> None:
-    def count(status: int) -> float:
-        text = client.send("GET", "/metrics").text
-        name = f'covey_requests_total{{operation="models_predict",status="{status}"}} '
-        return sum(float(line.removeprefix(name)) for line in text.splitlines() if line.startswith(name))
+def n_requests(client: InProcessApi, operation: str, status: int) -> float:
+    """Return how many requests of an operation had a status."""
+    text = client.send("GET", "/metrics").text
+    name = f'covey_requests_total{{operation="{operation}",status="{status}"}} '
+    return sum(float(line.removeprefix(name)) for line in text.splitlines() if line.startswith(name))
 
-    before = count(200), count(400)
+
+def test_a_request_is_counted_under_its_operation(client: InProcessApi) -> None:
+    def counts() -> list[float]:
+        return [n_requests(client, "models_predict", status) for status in (200, 400)]
+
+    before = counts()
     client.call("POST", PREDICT, 200, json=GOOD)
     client.call("POST", PREDICT, 400, content="{", headers=JSON)
-    assert (count(200), count(400)) == (before[0] + 1, before[1] + 1)
+    assert counts() == [count + 1 for count in before]
 
 
 def test_a_prediction_does_not_look_for_changes_before_the_next_one(
@@ -329,17 +461,28 @@ def test_a_prediction_does_not_look_for_changes_before_the_next_one(
     assert expired
 
 
-def test_an_unexpected_error_is_reported_as_an_internal_error(
-    client: InProcessApi, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_direct", [True, False])
+def test_an_unexpected_error_is_reported_and_counted_as_an_internal_error(
+    client: InProcessApi, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, is_direct: bool
 ) -> None:
-    def fail(*_arguments: Any) -> bytes:
+    def fail(*_arguments: Any) -> Any:
         raise ZeroDivisionError("text of a message")
 
     monkeypatch.setattr(prediction, "_predict", fail)
-    response = client.send("POST", PREDICT, json=GOOD)
+    monkeypatch.setattr(registry, "get_model", fail)
+    operation = "models_predict" if is_direct else "models_get"
+    before = n_requests(client, operation, 500)
+    method, path = ("POST", PREDICT) if is_direct else ("GET", "/v1/models/m")
+    response = client.send(method, path, json=GOOD, headers={"X-Request-ID": "ticket-1"})
     assert response.status_code == 500
-    assert response.json()["code"] == "internal_error"
+    assert (response.json()["code"], response.json()["request_id"]) == ("internal_error", "ticket-1")
     assert "text of a message" not in response.text
+    assert response.headers["X-Request-ID"] == "ticket-1"
+    assert {name: response.headers.get(name) for name in SECURITY_HEADERS} == SECURITY_HEADERS
+    lines: list[Any] = [record.msg for record in caplog.records if isinstance(record.msg, dict)]
+    (line,) = [line for line in lines if line["event"] == "request.internal_error"]
+    assert line["request_id"] == "ticket-1"
+    assert n_requests(client, operation, 500) == before + 1
 
 
 def test_a_client_that_disconnects_is_no_error(

@@ -268,6 +268,18 @@ def test_a_missing_or_damaged_file_does_not_stop_the_others(desk: Desk) -> None:
     assert (failed["state"], failed["error"]["detail"]) == ("failed", "add the key")
 
 
+def test_a_decision_with_too_many_labels_does_not_stop_the_others(desk: Desk) -> None:
+    desk.route(1, "billing")
+    broken = desk.route(2)["decision_id"]
+    with desk.service.ctx.db.write() as tx:
+        row = tx.session.get_one(tables.Decision, broken)
+        row.feedback = [f"label{n}" for n in range(20_001)]
+    dataset = desk.create()
+    assert [labels for _, labels, _ in desk.examples(dataset)] == [["billing"]]
+    (warning,) = [text for text in dataset["warnings"] if "more than 20,000 labels" in text]
+    assert broken in warning
+
+
 def test_uploaded_messages_are_joined_by_their_message_id(desk: Desk) -> None:
     desk.route(1, "a", keep=False)
     desk.route(2, "b", keep=False)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy.exc import OperationalError
+from sqlalchemy import QueuePool
+from sqlalchemy.exc import OperationalError, TimeoutError  # noqa: A004 - the one of the pool
 
 from app.db import session
 from app.db.session import Database
@@ -56,3 +57,23 @@ def test_a_connection_gives_up_in_the_end(new_file: Path, no_waiting: None) -> N
             pytest.raises(OperationalError, match="database is locked"),
         ):
             database.engine.connect()
+
+
+def test_only_the_owner_can_read_a_new_database(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    with closing(Database(f"sqlite:///{tmp_path / 'new.db'}")) as database, database.write() as tx:
+        tx.session.connection().exec_driver_sql("CREATE TABLE counters (value INTEGER)")
+        files = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.iterdir()}
+    assert files == dict.fromkeys(("new.db", "new.db-wal", "new.db-shm"), 0o600)
+
+
+def test_more_threads_than_connections_wait_for_one(tmp_path: Path) -> None:
+    with closing(Database(f"sqlite:///{tmp_path / 'new.db'}", max_connections=2)) as database:
+        pool = database.engine.pool
+        assert isinstance(pool, QueuePool)
+        pool._timeout = 0.05
+        with ExitStack() as opened:
+            for _ in range(2):
+                opened.enter_context(database.engine.connect())
+            with pytest.raises(TimeoutError):
+                database.engine.connect()

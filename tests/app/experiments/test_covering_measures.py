@@ -25,9 +25,9 @@ LOSS_OF_EACH = math.log1p(math.exp(-1.0)) + math.log1p(math.exp(0.5))
 LOSS_OF_ALL = (math.log1p(2 * math.exp(-1.0)) + math.log1p(2 * math.exp(0.5))) / 2
 MISSPELLED = {"kind": "groups", "groups": [{"labels": ["a", "c"]}]}
 PLAIN = (
-    "accuracy, average_precision, coverage, error_set_size, f1_macro, f1_macro_zero, f1_micro, hamming_loss, "
-    "is_error, margin, one_error, precision_macro, precision_micro, recall_macro, recall_micro, "
-    "subset_zero_one"
+    "accuracy, average_precision, coverage, error_set_size, f1_macro, f1_macro_one, f1_macro_zero, f1_micro, "
+    "hamming_loss, is_error, margin, one_error, precision_macro, precision_micro, recall_macro, "
+    "recall_micro, subset_zero_one"
 )
 
 

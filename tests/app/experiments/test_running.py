@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import in_process
 import numpy as np
 import pytest
 import rows
-from sqlalchemy import select
+from sqlalchemy import event, select
 from stack import departments
 
 from app.context import AppContext
 from app.db import tables
+from app.db.session import Database
 from app.experiments import completion, service, shared_files
 from app.experiments.report import service as reports
 from app.experiments.report.schemas import ExperimentReport
@@ -63,8 +66,37 @@ def cell_jobs(ctx: AppContext, experiment: Experiment) -> list[str]:
         return [job.id for _, job in service.cell_rows(session, experiment.id)]
 
 
+@contextmanager
+def statements(database: Database) -> Iterator[list[str]]:
+    """Record the statements that the database executes while the block runs."""
+    executed: list[str] = []
+
+    def record(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        executed.append(statement)
+
+    event.listen(database.engine, "before_cursor_execute", record)
+    try:
+        yield executed
+    finally:
+        event.remove(database.engine, "before_cursor_execute", record)
+
+
 def stored_files(ctx: AppContext) -> list[str]:
     return sorted(file.key for file in ctx.storage.files(shared_files.FOLDER))
+
+
+def test_the_plan_of_more_cells_takes_no_more_statements(ctx: AppContext) -> None:
+    """They are in one transaction, and SQLite has no other writer during it."""
+    dataset = in_process.dataset(ctx, departments(60))
+    counts = []
+    for folds in (2, 9):
+        experiment = start(ctx, dataset, split={"kind": "folds", "folds": folds})
+        with statements(ctx.db) as executed:
+            in_process.work(ctx, max_jobs=1)
+        assert len(cell_jobs(ctx, experiment)) == 3 * folds
+        service.cancel(ctx, experiment.id)
+        counts.append(len(executed))
+    assert counts[0] == counts[1]
 
 
 def test_every_cell_is_counted_once(ctx: AppContext) -> None:

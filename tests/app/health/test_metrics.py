@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,13 +14,22 @@ from typing import Any
 import pytest
 from in_process_api import InProcessApi
 from prometheus_client.parser import text_string_to_metric_families
+from sqlalchemy import select
+from sqlalchemy.exc import OperationalError
 
 from app import metrics
-from app.metrics import DECISIONS, count_decision
+from app.db import tables
+from app.health.process_metrics import sum_of_processes
+from app.jobs.run_counts import count_run
+from app.maintenance.backup import back_up
+from app.maintenance.retention import apply_retention
+from app.metrics import DATABASE_CONNECTIONS, DECISIONS, count_decision
+from app.server.process_name import siblings_of_same_name
 from app.version import __version__
 
 DASHBOARD = json.loads((Path(__file__).parents[3] / "deploy/grafana/covey.json").read_text(encoding="utf-8"))
-_OF_PROMQL = {"rate", "increase", "sum", "max", "min", "count", "by", "histogram_quantile", "label_values"}
+_OF_PROMQL = {"rate", "increase", "sum", "max", "min", "count", "by", "time"}
+_OF_PROMQL |= {"histogram_quantile", "label_values"}
 
 
 def samples(service: InProcessApi) -> dict[str, list[tuple[dict[str, str], float]]]:
@@ -74,9 +85,13 @@ def test_what_a_service_does_is_seen_and_the_dashboard_finds_all_of_it(service: 
     assert value(service, "covey_feedback_total", router="seen", outcome="corrected") == corrected + 1
 
     assert value(service, "covey_build_info", version=__version__, python=platform.python_version()) == 1
-    assert value(service, "covey_recent_jobs", kind="train", state="succeeded") == 1
-    mean = value(service, "covey_recent_job_mean_seconds", kind="train", state="succeeded")
-    assert 0 < mean == value(service, "covey_recent_job_max_seconds", kind="train", state="succeeded")
+    with service.ctx.db.read() as session:
+        job = session.scalars(select(tables.Job).where(tables.Job.kind == "train")).one()
+    count_run(service.ctx.db, job)
+    of_trainings = {"kind": "train", "state": "succeeded"}
+    assert value(service, "covey_job_seconds_count", **of_trainings) == 1
+    assert value(service, "covey_job_seconds_bucket", **of_trainings, le="30000.0") == 1
+    assert value(service, "covey_job_seconds_sum", **of_trainings) > 0
     assert value(service, "covey_webhooks", state="enabled") == 1
     assert value(service, "covey_webhook_pending_deliveries") == 1
     assert value(service, "covey_model_load_seconds_count", outcome="loaded") >= 1
@@ -86,6 +101,76 @@ def test_what_a_service_does_is_seen_and_the_dashboard_finds_all_of_it(service: 
     found = samples(service)
     for title, query in queries():
         assert not unknown_names(query, found), title
+
+
+def test_every_counter_exists_before_the_first_event(service: InProcessApi) -> None:
+    service.train(service.dataset())
+    service.call("PUT", "/v1/routers/new", 200, json={"model": "m", "fallback": "desk"})
+    found = samples(service)
+    zeros: dict[str, dict[str, str]] = {
+        "covey_requests_total": {"operation": "routers_route_message", "status": "500"},
+        "covey_routing_fallbacks_total": {"router": "new"},
+        "covey_shadow_decisions_total": {"router": "new", "agreement": "agreed"},
+        "covey_feedback_total": {"router": "new", "outcome": "corrected"},
+        "covey_decisions_total": {"router": "new", "model": "m", "version": "1", "disposition": "fallback"},
+        "covey_kept_messages_total": {"outcome": "not_kept"},
+        "covey_jobs": {"kind": "cell", "state": "failed"},
+        "covey_job_seconds_count": {"kind": "cell", "state": "failed"},
+        "covey_retention_deleted_total": {"what": "decisions"},
+        "covey_reviews_waiting": {"router": "new"},
+        "covey_oldest_review_seconds": {"router": "new"},
+        "covey_last_retention_timestamp_seconds": {},
+        "covey_last_backup_timestamp_seconds": {},
+    }
+    for name, labels in zeros.items():
+        assert (labels, 0.0) in found.get(name, []), name
+
+
+def test_process_storage_reviews_and_maintenance_are_seen(service: InProcessApi, tmp_path: Path) -> None:
+    service.train(service.dataset())
+    body = {"model": "m", "fallback": "desk", "review_sample": 1, "keep_messages": "all"}
+    service.call("PUT", "/v1/routers/seen", 200, json=body)
+    kept = value(service, "covey_kept_messages_total", outcome="kept")
+    decision = route(service, "the invoice is wrong")
+    assert value(service, "covey_kept_messages_total", outcome="kept") == kept + 1
+    assert value(service, "covey_reviews_waiting", router="seen") == 1
+    body = {"labels": [item["label"] for item in decision["departments"]]}
+    service.call("POST", f"/v1/decisions/{decision['decision_id']}/feedback", 200, json=body)
+    assert value(service, "covey_reviews_waiting", router="seen") == 0
+
+    before = time.time()
+    apply_retention(service.ctx)
+    back_up(service.ctx.db, service.ctx.storage, tmp_path / "backup")
+    assert value(service, "covey_last_retention_timestamp_seconds") > before - 1
+    assert value(service, "covey_last_backup_timestamp_seconds") > before - 1
+
+    assert value(service, "process_resident_memory_bytes") > 1e6
+    assert value(service, "process_cpu_seconds_total") > 0
+    assert value(service, "covey_storage_available") == 1
+    assert value(service, "covey_storage_free_bytes") > 0
+    with service.ctx.db.read() as session:
+        session.execute(select(1))
+        assert next(iter(DATABASE_CONNECTIONS.collect())).samples[0].value >= 1
+
+
+def test_without_a_database_its_gauges_are_unknown(
+    service: InProcessApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> None:
+        raise OperationalError("", None, OSError())
+
+    monkeypatch.setattr(service.ctx.db, "read", refuse)
+    found = samples(service)
+    assert found["covey_ready"] == [({}, 0.0)]
+    assert not {"covey_queue_seconds", "covey_workers", "covey_jobs"} & set(found)
+
+
+def test_metrics_of_several_processes_are_added() -> None:
+    pid = os.getpid()
+    (one,) = (f for f in sum_of_processes([pid]) if f.name == "process_open_fds")
+    families = {family.name: family.samples[0].value for family in sum_of_processes([pid, os.getppid()])}
+    assert families["process_open_fds"] > one.samples[0].value
+    assert siblings_of_same_name().count(pid) == 1
 
 
 def unknown_names(query: str, found: dict[str, list[tuple[dict[str, str], float]]]) -> set[str]:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import errno
 import shutil
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import rows
+from sqlalchemy.exc import IntegrityError
 from waiting import LIMIT_SECONDS, wait_for
 
 from app.context import AppContext
-from app.db import tables
+from app.db import locks, tables
+from app.db.session import Database
 from app.health.service import check_readiness
-from app.storage import LocalStorage, StorageUnavailableError, probe
+from app.storage import LocalStorage, StorageState, StorageUnavailableError, probe
 from app.storage.local import NOT_MOUNTED
 from app.storage.probe import StorageProbe
 
@@ -35,12 +39,12 @@ class FakeStorage(LocalStorage):
         self.responds.set()
         self.error: OSError | None = None
 
-    def check(self) -> None:
+    def check(self) -> StorageState:
         self.checks += 1
         self.responds.wait(LIMIT_SECONDS)
         if self.error is not None:
             raise self.error
-        super().check()
+        return super().check()
 
 
 def test_the_service_is_not_ready_without_the_folder_of_the_storage_or_its_marker(ctx: AppContext) -> None:
@@ -100,3 +104,30 @@ def test_the_reason_does_not_reveal_the_address_of_the_bucket(tmp_path: Path) ->
     assert storage_probe.reason() == "the storage cannot be used (No space left on device)"
     storage.error = None
     assert storage_probe.reason() is None
+
+
+def test_readiness_names_the_lock_that_stops_the_heartbeats(
+    ctx: AppContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks, "TRY_SECONDS", 0.01)
+    monkeypatch.setattr(locks, "WAIT_SECONDS", 0.0)
+    assert check_readiness(ctx).reasons == ["no worker has sent a heartbeat in the last 15 s"]
+    other = Database(ctx.settings.resolved_database_url())
+    sqlite = other.engine.dialect.name == "sqlite"
+    with ThreadPoolExecutor(1) as pool, other.write() as tx:
+        tx.session.add(tables.Model(name="m", last_version=0, created_at=tx.now))
+        tx.session.flush()
+        if not sqlite:  # somebody must wait for the lock
+            waiting = pool.submit(insert_model, ctx)
+            rows.wait_for_lock_wait(other)
+        (reason,) = check_readiness(ctx).reasons
+        assert ("another program has locked" if sqlite else "for a lock that process") in reason
+    if not sqlite:
+        assert isinstance(waiting.exception(), IntegrityError)
+    other.close()
+    assert check_readiness(ctx).reasons == ["no worker has sent a heartbeat in the last 15 s"]
+
+
+def insert_model(ctx: AppContext) -> None:
+    with ctx.db.write() as tx:
+        tx.session.add(tables.Model(name="m", last_version=0, created_at=tx.now))

@@ -6,6 +6,8 @@ import itertools
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -25,7 +27,8 @@ from typer.testing import CliRunner
 from waiting import LIMIT_SECONDS, wait_for
 
 from app.cli.main import cli
-from app.inbound.imap.mailbox import ROUTED, Mailbox, RefusedError, Security, Server
+from app.inbound.imap import watcher
+from app.inbound.imap.mailbox import MAX_MESSAGE_BYTES, ROUTED, Mailbox, RefusedError, Security, Server
 from app.inbound.imap.rules import Action, Rules
 from app.inbound.imap.state import StateError, StateFile
 from app.inbound.imap.watcher import Watcher, WatchOptions
@@ -111,6 +114,7 @@ class Watch:
         security: Security = "none",
         ca_file: Path | None = None,
         keeps_keywords: bool = True,
+        max_message_bytes: int = MAX_MESSAGE_BYTES,
         **options: Any,
     ) -> None:
         """Start a thread, and wait until it watches the mailbox."""
@@ -122,7 +126,7 @@ class Watch:
             def __init__(self, server: Server, name: str) -> None:
                 if stopping.is_set():
                     raise KeyboardInterrupt
-                super().__init__(server, name)
+                super().__init__(server, name, max_message_bytes)
                 self.keeps_keywords &= keeps_keywords
 
             def uids_after(self, uid: int) -> list[int]:
@@ -311,15 +315,15 @@ def test_a_process_that_is_killed_at_any_point_handles_each_message_once(
     assert watch.subjects() == ([] if action == "move" else ["billing", "billing shipping third"])
 
 
-@pytest.mark.parametrize("keeps_keywords", [True, False])
+@pytest.mark.parametrize(("keeps_keywords", "max_message_bytes"), [(True, MAX_MESSAGE_BYTES), (False, 100)])
 def test_a_command_whose_response_is_lost_is_not_repeated(
-    server: Dovecot, watch: Watch, logs: list[Any], keeps_keywords: bool
+    server: Dovecot, watch: Watch, logs: list[Any], keeps_keywords: bool, max_message_bytes: int
 ) -> None:
-    server.append(watch.user, message("billing shipping"))
+    server.append(watch.user, message("billing shipping") * 2)
     with holding_proxy(server.port) as proxy:
         watch.port = proxy.port
         proxy.hold(rb"COPYUID", response=True)
-        watch.start(COPY, existing=True, keeps_keywords=keeps_keywords)
+        watch.start(COPY, existing=True, keeps_keywords=keeps_keywords, max_message_bytes=max_message_bytes)
         proxy.wait()
         proxy.release()
         watch.wait_for_subjects("billing shipping", folder="shipping")
@@ -393,6 +397,79 @@ def test_a_message_that_the_service_refuses_does_not_stop_the_others(
     watch.wait_for_subjects("shipping", folder="shipping")
 
 
+def test_only_the_beginning_of_a_long_message_is_fetched(
+    server: Dovecot, watch: Watch, service: DecidingService, logs: list[Any]
+) -> None:
+    content = message("billing") + b"x" * 1000
+    watch.start(MOVE, max_message_bytes=500)
+    server.append(watch.user, content)
+    watch.wait_for_subjects("billing", folder="billing")
+    # With one byte beyond the limit, the service sees that the message is longer.
+    assert service.received == [content[:501]]
+    assert server.messages(watch.user, "billing")[0][1] == content
+    wait_for_event(logs, "imap.truncated")
+
+
+def test_a_message_that_cannot_be_routed_is_fetched_again_after_a_time_by_its_size(
+    server: Dovecot,
+    watch: Watch,
+    service: DecidingService,
+    logs: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(watcher, "REPEATED_BYTES_PER_SECOND", 1)
+    service.refused = "shipping"
+    server.append(watch.user, message("shipping"))
+    watch.start(MOVE, existing=True)
+    wait_for_event(logs, "imap.messages_wait", 4)
+    server.append(watch.user, message("billing"))
+    watch.wait_for_subjects("billing", folder="billing")
+    assert len(service.received) == 2
+    assert watch.subjects() == ["shipping"]
+
+
+def test_a_message_that_a_proxy_refuses_for_its_size_goes_to_the_fallback(
+    server: Dovecot, watch: Watch, service: DecidingService, logs: list[Any]
+) -> None:
+    service.status = 413
+    watch.start(MOVE)
+    server.append(watch.user, message("billing"))
+    watch.wait_for_subjects("billing", folder="Fallback")
+    watch.wait_until_idle()
+    wait_for_event(logs, "imap.too_large")
+    assert len(service.received) == 1
+
+
+def test_sigterm_ends_the_command_while_a_function_in_c_runs(tmp_path: Path) -> None:
+    # The signal is blocked in the thread that waits, as if its function did not return.
+    program = f"""
+import signal, time
+from pathlib import Path
+from app.inbound.imap import watcher
+from app.inbound.imap.mailbox import Server
+
+def run(self):
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    print("waits", flush=True)
+    time.sleep({10 * LIMIT_SECONDS})
+
+watcher.Watcher.run = run
+server = Server("127.0.0.1", 143, "none", "ann", "")
+watcher.watch(server, "INBOX", None, Path("state.json"), watcher.WatchOptions(None), print)
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(Path(watcher.__file__).parents[3])},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "waits\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(LIMIT_SECONDS) == 0
+
+
 def test_a_missing_folder_is_not_created_without_the_option(
     server: Dovecot, watch: Watch, logs: list[Any]
 ) -> None:
@@ -447,15 +524,24 @@ def test_connections_are_encrypted_and_the_certificate_is_checked(
     watch.wait_for_subjects("billing", folder="billing")
 
 
-def test_a_server_that_can_little_is_polled(tmp_path: Path, service: DecidingService) -> None:
-    with dovecot.server(["ann"], separator="/", capability="IMAP4rev1") as server:
-        server.create("ann", "Departments", "Departments/billing", "Departments/shipping")
+@pytest.mark.parametrize(
+    ("capability", "prefix", "separator"),
+    [("IMAP4rev1", "", "/"), ("IMAP4rev1 NAMESPACE", "INBOX.", ".")],
+)
+def test_a_server_that_can_little_is_polled(
+    tmp_path: Path, service: DecidingService, capability: str, prefix: str, separator: str
+) -> None:
+    with dovecot.server(["ann"], prefix=prefix, separator=separator, capability=capability) as server:
+        billing, shipping = (f"{prefix}Departments{separator}{label}" for label in ("billing", "shipping"))
+        server.create("ann", billing)
         watch = Watch(tmp_path, server, "ann", service)
         try:
-            watch.start(Rules("move", folder="Departments/{label}"))
+            # Both ways to name a folder below a prefix.
+            folders = {"shipping": f"{prefix.replace(separator, '/')}Departments/shipping"}
+            watch.start(Rules("move", folders, folder="Departments/{label}"), create=True)
             server.append("ann", message("billing shipping"))
-            watch.wait_for_subjects("billing shipping", folder="Departments/shipping")
-            watch.wait_for_subjects("billing shipping", folder="Departments/billing")
+            watch.wait_for_subjects("billing shipping", folder=shipping)
+            watch.wait_for_subjects("billing shipping", folder=billing)
             # The message stays, marked as deleted, because the server cannot remove a single one.
             watch.wait_until_idle()
             assert [r"\Deleted" in flags for flags, _ in server.messages("ann")] == [True]
@@ -493,6 +579,7 @@ def test_messages_that_a_person_marked_as_deleted_stay(server: Dovecot, watch: W
         (["--user", "nobody", *WORDS], "does not accept nobody"),
         (["--mailbox", "Missing", *WORDS], "Missing"),
         (["--folder-for", "billing=Missing"], "there is no folder Missing"),
+        (["--folder-for", "billing=a//b", "--create"], "the folder a..b cannot be created: "),
         (["--folder-for", "billing"], "must be LABEL=FOLDER"),
         ([], "needs --folder or --folder-for"),
         (["--action", "flag", *WORDS], "uses no folders"),

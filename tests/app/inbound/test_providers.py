@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote_from_bytes
 
+import httpx
 import providers
 import pytest
 from in_process_api import InProcessApi, api
 from providers import Request
 from structlog.testing import capture_logs
 
+from app.api.request_head import RequestHead
+from app.errors import ServiceError
 from app.inbound.providers.table import PROVIDERS
 
 MESSAGE = (
@@ -58,10 +63,15 @@ def new_message() -> bytes:
     return MESSAGE % next(numbers)
 
 
+def post(service: InProcessApi, request: Request, router: str = "desk") -> httpx.Response:
+    """Send a request without an API key."""
+    headers = {"Authorization": "", **request.headers}
+    return service.send("POST", request.path(router), headers=headers, content=request.body)
+
+
 def deliver(service: InProcessApi, request: Request, status: int = 200, router: str = "desk") -> Any:
     """Send a request without an API key, and return the body of the response."""
-    headers = {"Authorization": "", **request.headers}
-    response = service.send("POST", request.path(router), headers=headers, content=request.body)
+    response = post(service, request, router)
     assert response.status_code == status, response.text
     return response.json()
 
@@ -173,20 +183,33 @@ def test_wrong_credentials_are_refused(service: InProcessApi, credentials: str) 
 @pytest.mark.parametrize(
     ("request_", "status", "detail"),
     [
-        (providers.sign_sendgrid(b"no form"), 400, "not a form"),
-        (providers.sign_sendgrid(providers.multipart({"text": b"parsed"})), 422, "POST the raw"),
         (providers.mailgun(b"x").with_body(b"--x"), 400, "not a form"),
-        (Request("postmark", providers.postmark(b"x").headers, b"[]"), 400, "not an object"),
-        (Request("postmark", providers.postmark(b"x").headers, b"[" * 100_000), 400, "not JSON"),
-        (Request("postmark", providers.postmark(b"x").headers, b'{"RawEmail": 5}'), 422, "raw email content"),
         (Request("ses", {"Content-Type": "text/plain"}, b"hello"), 400, "not JSON"),
-        (providers.ses(b"x", Message='{"notificationType": "Received"}'), 422, "SNS action"),
+        (Request("ses", {"Content-Type": "text/plain"}, b"[" * 100_000), 400, "not JSON"),
+        (Request("ses", {"Content-Type": "text/plain"}, b'{"Type": 5}'), 400, "not JSON"),
+        # After a request is verified, the provider must keep the message: SendGrid drops it after any 4xx.
+        (providers.sign_sendgrid(b"no form"), 503, "not a form"),
+        (providers.sign_sendgrid(providers.multipart({"text": b"parsed"})), 503, "POST the raw"),
+        (providers.mailgun(b"x", without="body-mime"), 503, "must end with /mime"),
+        (Request("postmark", providers.postmark(b"x").headers, b"[]"), 503, "not an object"),
+        (Request("postmark", providers.postmark(b"x").headers, b"[" * 100_000), 503, "not JSON"),
+        (Request("postmark", providers.postmark(b"x").headers, b'{"RawEmail": 5}'), 503, "raw email content"),
+        (providers.ses(b"x", Message='{"notificationType": "Received"}'), 503, "SNS action"),
+        (providers.ses(b"x", encoding="BASE64", content="no base64!"), 503, "not base64"),
+        # The option of the subscription is the reason, and no signature can be verified.
+        (
+            Request("ses", {"Content-Type": "text/plain", "x-amz-sns-rawdelivery": "true"}, b"{}"),
+            503,
+            "turn off raw message delivery",
+        ),
     ],
 )
 def test_a_body_of_another_kind_gets_a_clear_error(
     service: InProcessApi, request_: Request, status: int, detail: str
 ) -> None:
-    assert detail in deliver(service, request_, status)["detail"]
+    problem = deliver(service, request_, status)
+    assert detail in problem["detail"]
+    assert problem["code"] == ("malformed_request" if status == 400 else "not_ready")
 
 
 @pytest.mark.parametrize("provider", ["sendgrid", "mailgun/mime", "postmark", "ses"])
@@ -236,7 +259,50 @@ def test_a_huge_body_is_refused_before_it_is_verified(service: InProcessApi, pro
     ids=["fields", "headers", "end", "almost boundaries"],
 )
 def test_a_malicious_form_is_refused(service: InProcessApi, body: bytes) -> None:
-    assert "not a form" in deliver(service, providers.sign_sendgrid(body), 400)["detail"]
+    assert "not a form" in deliver(service, providers.sign_sendgrid(body), 503)["detail"]
+    assert "not a form" in deliver(service, providers.mailgun(b"x").with_body(body), 400)["detail"]
+
+
+@pytest.mark.parametrize(
+    ("provider", "content_type", "body"),
+    [
+        ("mailgun", "application/x-www-form-urlencoded", b"body-mime=" + b"%41" * 2**20),
+        ("mailgun", "application/x-www-form-urlencoded", b"&" * 2**20),
+        ("mailgun", "multipart/form-data; boundary=b", b"--b\r\n\r\n" + b"\r\n--a" * 2**19 + b"\r\n--b--"),
+        ("ses", "text/plain", b'{"Type": "Notification", "a": [' + b"[]," * 2**19 + b"0]}"),
+    ],
+)
+def test_a_body_that_is_not_verified_costs_no_memory_beyond_its_own(
+    service: InProcessApi, provider: str, content_type: str, body: bytes
+) -> None:
+    (chosen,) = [one for one in PROVIDERS if one.name == provider]
+    head = RequestHead({"query_string": b"", "headers": [(b"content-type", content_type.encode())]})
+    verify = chosen.check_head(service.ctx.settings, head)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ServiceError):
+            verify(body)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < len(body) / 4
+
+
+def test_messages_with_one_token_of_mailgun_at_the_same_time_get_one_decision(service: InProcessApi) -> None:
+    service.call("PUT", "/v1/routers/tokens", 200, json={"model": "m", "fallback": "front"})
+    requests = [providers.mailgun(new_message(), token=b"at once") for _ in range(8)]
+    with ThreadPoolExecutor(len(requests)) as threads:
+        responses = list(threads.map(partial(post, service, router="tokens"), requests))
+    assert sorted(response.status_code for response in responses) == [200] + [403] * 7
+    assert len(service.call("GET", "/v1/routers/tokens/decisions", 200)["items"]) == 1
+
+
+def test_a_token_whose_message_was_not_routed_stays_valid_for_this_message(service: InProcessApi) -> None:
+    request = providers.mailgun(new_message(), token=b"kept")
+    deliver(service, request, 503, router="later")
+    deliver(service, providers.mailgun(new_message(), token=b"kept"), 403, router="later")
+    service.call("PUT", "/v1/routers/later", 200, json={"model": "m", "fallback": "front"})
+    assert deliver(service, request, router="later") == deliver(service, request, router="later")
 
 
 def test_parts_that_look_like_boundaries_belong_to_the_message(service: InProcessApi) -> None:

@@ -157,6 +157,17 @@ def crash(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
     ctypes.string_at(0)
 
 
+def fail_to_read_a_file(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
+    raise OSError(errno.EIO, os.strerror(errno.EIO), "/a/folder/ds_1.parquet")
+
+
+def fail_with_full_disk_after_a_checkpoint(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
+    queue.report_progress(
+        ctx.db, claim, {"phase": "training"}, curve={}, checkpoint={"key": "c", "fence": claim.fence}
+    )
+    fail_with_full_disk(ctx, claim, report)
+
+
 def cancel(ctx: AppContext, claim: Claim) -> None:
     with ctx.db.write() as tx:
         job = queue.lock(tx, claim.job_id)
@@ -288,6 +299,40 @@ def test_a_full_disk_does_not_count_as_a_failure_of_the_job(
     job = run.attempt()
     assert (job.state, job.failures) == ("queued", 0)
     assert run.events == ["started", "lost"]
+
+
+def test_a_job_fails_if_its_dependency_is_unavailable_for_hours(
+    ctx: AppContext, fake_work: FakeWork, tmp_path: Path, clock: Any
+) -> None:
+    logs.configure(ctx.settings)
+    run = Run(ctx, "fail_to_read_a_file", tmp_path, job_unavailable_hours=2.0)
+    start = clock.now
+    assert run.attempt().unavailable_since == start
+    clock.advance(7000)
+    job = run.attempt()
+    assert (job.state, job.unavailable_since) == ("queued", start)
+    clock.advance(201)
+    job = run.attempt()
+    assert (job.state, job.failures) == ("failed", 0)
+    assert job.error is not None
+    assert job.error["code"] == "dependency_unavailable"
+    assert "2 hours" in job.error["detail"]
+    assert "Input/output error (ds_1.parquet)" in job.error["detail"]
+    assert "a/folder" not in str(job.error)
+    assert fake_work.failures == ["dependency_unavailable"]
+
+
+@pytest.mark.parametrize("action", ["kill_itself", "fail_with_full_disk_after_a_checkpoint"])
+def test_the_time_of_an_unavailable_dependency_begins_again(
+    ctx: AppContext, fake_work: FakeWork, tmp_path: Path, clock: Any, action: str
+) -> None:
+    run = Run(ctx, "fail_with_full_disk", tmp_path)
+    run.attempt()
+    with ctx.db.write() as tx:
+        job = tx.session.get_one(Job, run.job_id)
+        job.spec = {**job.spec, "action": action}
+    clock.advance(3600)
+    assert run.attempt().unavailable_since is None
 
 
 def test_a_job_that_exceeds_the_time_limit_fails(

@@ -13,6 +13,7 @@ import production
 import pytest
 import redis
 import rows
+from pydantic import SecretStr
 from waiting import LIMIT_SECONDS, wait_for
 
 from app.context import AppContext
@@ -32,7 +33,7 @@ def unresponsive_server() -> Iterator[str]:
 
 
 def with_broker(ctx: AppContext, url: str) -> Settings:
-    return ctx.settings.model_copy(update={"broker_url": url})
+    return ctx.settings.model_copy(update={"broker_url": SecretStr(url)})
 
 
 @pytest.fixture
@@ -156,7 +157,7 @@ def test_a_caller_never_waits_for_an_unresponsive_broker(ctx: AppContext) -> Non
 def test_without_the_database_no_task_is_sent(ctx: AppContext, broker: tuple[str, redis.Redis]) -> None:
     url, client = broker
     settings = with_broker(ctx, url).model_copy(
-        update={"database_url": f"postgresql+psycopg://127.0.0.1:{production.free_port()}/none"}
+        update={"database_url": SecretStr(f"postgresql+psycopg://127.0.0.1:{production.free_port()}/none")}
     )
     relay = Relay(settings)
     for look in (relay.run_once, relay.heal, relay.tick):

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
 
+import in_process
 import pytest
 import rows
 
+from app.api.idempotency import Idempotency
+from app.context import AppContext
+from app.datasets import creation
+from app.datasets import service as datasets
+from app.datasets.schemas import DatasetCreate, Example
 from app.db import tables
 from app.db.session import Database
 from app.errors import TooMany
@@ -74,3 +82,25 @@ def test_simultaneous_jobs_do_not_exceed_the_limit(database: Database, key: str)
     with ThreadPoolExecutor(10) as threads:
         jobs = [future.result() for future in [threads.submit(try_enqueue) for _ in range(10)]]
     assert len([job for job in jobs if job is not None]) == 3
+
+
+def test_an_ingestion_counts(ctx: AppContext, key: str) -> None:
+    ctx = replace(ctx, settings=ctx.settings.model_copy(update={"jobs_in_flight": 1}))
+    caller = Idempotency(key, None, "")
+
+    def create(**fields: Any) -> str:
+        return creation.create(ctx, DatasetCreate(name="test", **fields), caller).id
+
+    uploaded = create()
+    create(examples=[Example(text="a", labels=["x"])])
+    with pytest.raises(TooMany):
+        create(examples=[Example(text="a", labels=["x"])])
+    with pytest.raises(TooMany):
+        datasets.check_accepts_content(ctx, uploaded, key)
+    content = datasets.new_upload_key(uploaded)
+    with ctx.storage.create(content) as file:
+        file.write(b"{}\n")
+    with pytest.raises(TooMany):
+        datasets.attach_content(ctx, uploaded, content, None, key)
+    in_process.work(ctx)
+    datasets.check_accepts_content(ctx, uploaded, key)

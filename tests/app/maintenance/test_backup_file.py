@@ -33,7 +33,7 @@ from app.storage import FileInfo, LocalStorage, Storage
 
 MOMENT = datetime(2026, 2, 3, 4, 5, 6, 789012, tzinfo=UTC)
 FILES = {
-    "messages/dec_1.zst": b"message",
+    "messages/2026-11-30/dec_1.zst": b"message",
     "datasets/ds_1.1.parquet": b"rows",
     "uploads/ds_2.req": b"",
     "predictions/job_2.1.ndjson": b"{}",
@@ -71,7 +71,7 @@ def _example_value(column: Any) -> Any:
         "upload_key": None,
         "artifact_key": "artifacts/job_1.1.covey",
         "result_key": "predictions/job_2.1.ndjson",
-        "kept_message": "messages/dec_1.zst",
+        "kept_message": "messages/2026-11-30/dec_1.zst",
         "scopes": ["read", "train"],
         "feedback": [],
     }
@@ -114,13 +114,13 @@ def test_a_backup_can_be_restored_to_the_other_kind_of_database(
     ctx: AppContext, other_database: Database, tmp_path: Path
 ) -> None:
     fill(ctx)
+    before = all_rows(ctx.db)
     file = tmp_path / "covey.tar.zst"
     summary = backup.back_up(ctx.db, ctx.storage, file)
     assert summary.files == len(FILES)
     assert file.stat().st_mode & 0o777 == 0o600
     storage = LocalStorage(tmp_path / "other")
     assert backup.restore(other_database, storage, file) == summary
-    before = all_rows(ctx.db)
     assert all_rows(other_database) == before
     assert all(before.values()), "every table has rows"
     assert before["datasets"][0]["created_at"] == "2026-02-03T04:05:06.789012+00:00"

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Barrier, Thread
 from typing import Any
 
 import pytest
 import rows
+from sqlalchemy import select
 from sqlalchemy.pool import QueuePool
 
 from app.context import AppContext
 from app.db import tables
 from app.db.session import Database
 from app.jobs import queue
-from app.maintenance import retention
+from app.maintenance import old_versions, retention
 from app.maintenance.retention import RetentionResult
-from app.storage import FileInfo, LocalStorage
+from app.storage import FileInfo, LocalStorage, StorageState
 
 OLD = 2 * 3600.0
 
@@ -29,7 +31,7 @@ def put(ctx: AppContext, key: str, age: float = OLD) -> Path:
     """Store a file whose modification time is ``age`` seconds ago."""
     assert isinstance(ctx.storage, LocalStorage)
     path = ctx.storage.root / key
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(exist_ok=True, parents=True)
     path.write_bytes(b"x")
     modified = time.time() - age
     os.utime(path, (modified, modified))
@@ -203,3 +205,93 @@ def test_the_grace_period_depends_on_the_period_of_deletions(
     path = put(ctx, "uploads/ds_gone.req_1", age=60)
     retention.apply_retention(changed)
     assert path.exists() == kept
+
+
+def test_ages_are_judged_by_the_clock_of_the_storage(
+    ctx: AppContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine of a network disk can be hours behind the worker."""
+    hours_behind = datetime.now(UTC) - timedelta(hours=3)
+    monkeypatch.setattr(type(ctx.storage), "check", lambda _: StorageState(hours_behind))
+    young, old = (
+        put(ctx, "uploads/ds_gone.req_1", age=3 * 3600),
+        put(ctx, "uploads/ds_gone.req_2", age=5 * 3600),
+    )
+    retention.apply_retention(ctx)
+    assert (young.exists(), old.exists()) == (True, False)
+
+
+def insert_decisions(ctx: AppContext, days: Sequence[str], **fields: Any) -> list[Path]:
+    """Insert a decision with a kept message for each day. Return the files."""
+    keys = [f"messages/{day}/dec_{n}.zst" for n, day in enumerate(days)]
+    with ctx.db.write() as tx:
+        for n, key in enumerate(keys):
+            row = {"id": f"dec_{n}", "router_id": "rtr_1", "router": "desk", "message_key": str(n)}
+            tx.session.add(tables.Decision(**row, response={}, created_at=tx.now, kept_message=key, **fields))
+    return [put(ctx, key) for key in keys]
+
+
+def test_the_files_of_expired_messages_are_deleted_with_their_rows(ctx: AppContext) -> None:
+    paths = insert_decisions(ctx, ["2026-01-01", "2026-01-02"], kept_until=datetime(2026, 1, 3, tzinfo=UTC))
+    listed = _ListedOutsideSessions(paths[0].parents[2], ctx.db)
+    context = replace(ctx, storage=listed)
+    assert retention.delete_expired_rows(context, lambda: False)["kept_messages"] == 2
+    assert (listed.listed, any(path.parent.exists() for path in paths)) == ([], False)
+
+
+def test_messages_without_a_row_are_looked_for_day_by_day(
+    ctx: AppContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    days = [f"2026-01-0{n}" for n in range(1, 6)]
+    kept = insert_decisions(ctx, days)
+    orphans = [put(ctx, f"messages/{day}/dec_gone.zst") for day in days]
+    listed: set[str] = set()
+    for n in range(3):
+        now = datetime.fromtimestamp(time.time() + n * ctx.settings.collect_seconds, UTC)
+        monkeypatch.setattr(_ListedOutsideSessions, "check", lambda _, now=now: StorageState(now))
+        storage = _ListedOutsideSessions(kept[0].parents[2], ctx.db)
+        retention.apply_retention(replace(ctx, storage=storage))
+        searched = {folder for folder in storage.listed if folder.startswith("messages/")}
+        assert len(searched) == 3
+        assert {f"messages/{day}" for day in days[-2:]} < searched
+        listed |= searched
+    assert listed == {f"messages/{day}" for day in days}
+    assert not any(path.exists() for path in orphans)
+    assert all(path.exists() for path in kept)
+
+
+def test_old_versions_and_data_sets_are_deleted_but_not_those_that_are_used(
+    ctx: AppContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(1, 8):
+        insert_dataset(ctx, f"ds_{n}", storage_key=f"datasets/ds_{n}.1.parquet")
+    with ctx.db.write() as tx:
+        tx.session.add(tables.Model(name="m", last_version=7, created_at=tx.now))
+        tx.session.flush()
+        for n in range(1, 8):
+            row = {"artifact_key": f"artifacts/m-{n}", "artifact_sha256": "0" * 64, "artifact_bytes": 1}
+            version = {"model": "m", "version": n, "dataset_id": f"ds_{n}", "description": {}}
+            tx.session.add(tables.ModelVersion(**version, **row, created_at=tx.now))
+        tx.session.add(tables.ModelAlias(model="m", alias="live", version=3, updated_at=tx.now))
+        change = {"model": "m", "alias": "live", "reason": "promoted", "changed_at": tx.now}
+        tx.session.add(tables.AliasChange(**change, revision=1, from_version=None, to_version=1))
+        tx.session.add(tables.AliasChange(**change, revision=2, from_version=1, to_version=2))
+        tx.session.add(tables.AliasChange(**change, revision=3, from_version=2, to_version=3))
+        router = {"name": "desk", "id": "rtr_1", "model": "m", "version": 4, "config": {}}
+        tx.session.add(tables.Router(**router, created_at=tx.now, updated_at=tx.now))
+
+    def apply(**settings: int) -> tuple[list[int], list[str]]:
+        retention.apply_retention(replace(ctx, settings=ctx.settings.model_copy(update=settings)))
+        with ctx.db.read() as session:
+            numbers = session.scalars(
+                select(tables.ModelVersion.version).order_by(tables.ModelVersion.version)
+            )
+            return list(numbers), list(session.scalars(select(tables.Dataset.id).order_by(tables.Dataset.id)))
+
+    everything = list(range(1, 8)), [f"ds_{n}" for n in range(1, 8)]
+    assert apply() == everything, "by default all are kept"
+    assert apply(keep_versions=2, keep_datasets=1) == everything, "they are young"
+    monkeypatch.setattr(old_versions, "MIN_AGE", timedelta(0))
+    # Version 3 is live, 2 was it before, 4 is used by a router; 6 and 7 are the last ones.
+    kept = [2, 3, 4, 6, 7]
+    assert apply(keep_versions=2, keep_datasets=1) == (kept, [f"ds_{n}" for n in kept])

@@ -75,6 +75,18 @@ def test_what_does_not_exist_is_not_found(with_versions: InProcessApi, method: s
     with_versions.call(method, path, 404)
 
 
+@pytest.mark.parametrize("alias", ["1", "001", "latest", "Latest", "v2", "V10", "version-3", "newest"])
+def test_an_alias_that_looks_like_a_version_is_refused(with_versions: InProcessApi, alias: str) -> None:
+    response = with_versions.send("PUT", fresh(with_versions, alias), json={"version": 2})
+    assert response.status_code == 422
+    assert response.json()["errors"][0]["pointer"] == "/path/alias"
+
+
+@pytest.mark.parametrize("alias", ["2026-spring", "v2-candidate", "vip", "latest-safe"])
+def test_other_aliases_can_contain_numbers(with_versions: InProcessApi, alias: str) -> None:
+    set_to(with_versions, 2, path=fresh(with_versions, alias))
+
+
 def test_the_history_says_who_and_why(with_versions: InProcessApi) -> None:
     key = with_versions.call("GET", "/v1/api-keys", 200)["items"][0]["id"]
     first = with_versions.call("GET", f"{LIVE}/history", 200)["items"][-1]

@@ -36,7 +36,11 @@ def decision(n: int, rng: random.Random, router_id: str = "rtr_1") -> dict[str, 
         "router_id": router_id,
         "router": "desk",
         "message_key": str(n),
-        "response": {"departments": [{"label": label} for label in labels]},
+        "response": {
+            "departments": [{"label": label} for label in labels],
+            "message": {"subject": f"Rückgabe {n % 7} \0", "sender": f"ann{n % 5}@example.org"},
+        },
+        "kept_message": f"messages/2026-01-01/{n}.zst" if n % 3 else None,
         "created_at": START + n * SECOND + rng.choice((0, 0, 0.001, 30)) * SECOND,
         "disposition": disposition,
         "sampled": rng.random() < 0.1,
@@ -69,6 +73,9 @@ def meets(row: dict[str, Any], conditions: DecisionFilter) -> bool:
         and (conditions.from_ is None or row["created_at"] >= conditions.from_)
         and (conditions.to is None or row["created_at"] < conditions.to)
         and (conditions.message_id is None or row["message_id"] == conditions.message_id[:500])
+        and (conditions.subject or "").casefold() in row["response"]["message"]["subject"].casefold()
+        and (conditions.sender or "") in row["response"]["message"]["sender"]
+        and (conditions.text is None or row["kept_message"] is not None)
         and (feedback is None or (row["feedback_state"] or "none") == feedback)
         and conditions.review
         in {None, *(("any", "doubt") if row["disposition"] == "review" else ()), *SAMPLED[row["sampled"]]}
@@ -96,6 +103,9 @@ VALUES: dict[str, Sequence[Any]] = {
     "message_id": ("7@example.org", LONG_ID),
     "feedback": ("none", "agreed", "corrected"),
     "review": ("any", "sample", "doubt"),
+    "subject": ("RÜCKGABE 3", "rückgabe", "x"),
+    "sender": ("ann3@",),
+    "text": ("whatever",),
 }
 
 
@@ -119,6 +129,7 @@ def test_every_combination_finds_the_decisions_that_meet_all_conditions(
     n_found = 0
     for max_read, numbers in ((5_000, (0, 1, 2)), (90, (1, 3, len(VALUES)))):
         monkeypatch.setattr(decision_search, "MAX_READ", max_read)
+        monkeypatch.setattr(decision_search, "MAX_READ_CONTENTS", max_read // 2)
         cases = [case for n_conditions in numbers for case in filters(n_conditions)]
         for i, case in enumerate(cases):
             conditions = replace(case, oldest_first=i % 2 == 1)
@@ -201,6 +212,9 @@ PLANS = [
     (DecisionFilter(feedback="corrected", version=1), r"ix_decisions_router_id_feedback_state_id\b"),
     (DecisionFilter(label="label7"), OF_LABEL),
     (DecisionFilter(label="label7", version=1), OF_LABEL),
+    (DecisionFilter(label="label7", subject="a"), OF_LABEL),
+    (DecisionFilter(sender="a"), OF_ROUTER),
+    (DecisionFilter(text="a"), OF_ROUTER),
 ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import errno
 import json
+import os
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -25,9 +26,11 @@ from waiting import LIMIT_SECONDS
 from app.context import AppContext
 from app.db import tables
 from app.errors import FileDamaged, NotReady
+from app.keys import service as keys
+from app.keys.schemas import ApiKeyCreate
 from app.maintenance import retention
-from app.routing import kept_messages
-from app.routing.kept_messages import OriginalMessage, pack, read, read_email, unpack
+from app.routing import kept_messages, message_search
+from app.routing.kept_messages import MAX_KEPT_BYTES, OriginalMessage, pack, read, read_email, unpack
 from app.routing.message_cipher import DamagedError, MessageCipher, UnknownKeyError
 from models.mail.email import Email
 
@@ -92,12 +95,57 @@ def message_of(service: InProcessApi, decision: Any) -> Response:
 
 
 def kept_files(service: InProcessApi) -> list[Path]:
-    return sorted((service.ctx.settings.data_dir / "storage" / "messages").glob("*"))
+    return sorted((service.ctx.settings.data_dir / "storage" / "messages").glob("*/*"))
 
 
 def row_of(ctx: AppContext, decision: Any) -> tables.Decision:
     with ctx.db.read() as session:
         return session.get_one(tables.Decision, decision["decision_id"])
+
+
+def test_decisions_are_found_by_subject_sender_and_kept_text(
+    desk: InProcessApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n, (subject, sender, text) in enumerate(
+        (
+            ("Straße", "Ann@Example.org", "the parcel is late"),
+            ("Invoice", "bob@example.org", "the PARCEL came"),
+            ("Other", "cleo@example.com", "nothing"),
+        )
+    ):
+        raw = f"Message-ID: <{n}@x>\r\nFrom: {sender}\r\nSubject: {subject}\r\n\r\n{text}\r\n"
+        route(desk, content=raw.encode())
+
+    def found(**query: str) -> list[str]:
+        """Return the subjects of all pages of one decision each."""
+        subjects, params = [], {**query, "limit": "1"}
+        while True:
+            page = desk.call("GET", "/v1/routers/desk/decisions", 200, params=params)
+            subjects += [item["message"]["subject"] for item in page["items"]]
+            if "next_cursor" not in page:
+                return subjects
+            params["cursor"] = page["next_cursor"]
+
+    assert found(subject="STRASSE") == ["Straße"]
+    assert found(sender="example.ORG") == ["Invoice", "Straße"]
+    assert found(text="parcel") == ["Invoice", "Straße"]
+    assert found(text="parcel", sender="ann@") == ["Straße"]
+    assert found(text="strasse") == ["Straße"], "the subject belongs to the text"
+    monkeypatch.setattr(message_search, "MAX_BYTES", 1)
+    assert found(text="parcel", order="oldest_first") == ["Straße", "Invoice"]
+    kept_files(desk)[0].unlink()
+    kept_files(desk)[-1].write_bytes(b"damaged")
+    assert found(text="parcel") == ["Invoice"]
+    page = desk.send("GET", "/console/routers/desk/decisions?subject=invoi&text=parcel").text
+    assert ("Invoice" in page, "Straße" in page) == (True, False)
+
+
+def test_only_who_may_read_messages_finds_them_by_their_text(desk: InProcessApi) -> None:
+    secret = keys.create(desk.ctx.db, ApiKeyCreate(name="reader", scopes=["read"])).secret
+    headers = {"Authorization": f"Bearer {secret}"}
+    path = "/v1/routers/desk/decisions"
+    problem_of(desk.send("GET", path, params={"text": "a"}, headers=headers), 403, "forbidden")
+    assert desk.send("GET", path, params={"subject": "a"}, headers=headers).status_code == 200
 
 
 def test_a_router_keeps_the_messages_that_its_setting_names(
@@ -241,6 +289,26 @@ def test_a_message_whose_decision_expires_is_deleted(desk: InProcessApi) -> None
     problem_of(message_of(desk, decision), 404, "not_found")
 
 
+def files_with(ctx: AppContext, text: bytes) -> list[str]:
+    """Return the files of the database that contain a text."""
+    return [path.name for path in ctx.settings.data_dir.glob("covey.db*") if text in path.read_bytes()]
+
+
+@pytest.mark.parametrize("by", ["request", "retention"])
+def test_no_file_of_the_database_contains_the_subject_of_a_deleted_decision(
+    desk: InProcessApi, by: str
+) -> None:
+    subject = f"Divorce-of-{by}".encode()
+    decision = route(desk, content=b"Subject: %s\r\n\r\nmy contract\r\n" % subject)
+    assert files_with(desk.ctx, subject)
+    if by == "request":
+        desk.call("DELETE", f"/v1/decisions/{decision['decision_id']}", 204)
+    else:
+        settings = desk.ctx.settings.model_copy(update={"keep_decisions_days": 1e-9})
+        retention.apply_retention(replace(desk.ctx, settings=settings))
+    assert files_with(desk.ctx, subject) == []
+
+
 @pytest.fixture
 def encrypted(desk: InProcessApi, monkeypatch: pytest.MonkeyPatch) -> InProcessApi:
     """The API with the key 1."""
@@ -257,12 +325,12 @@ def test_a_kept_message_is_encrypted_with_the_first_key(encrypted: InProcessApi)
     stored = path.read_bytes()
     with pytest.raises(UnknownKeyError):
         unpack(stored, f"messages/{path.name}", None)
-    for keys in ([key(1)], [key(2), key(1)]):
-        message = read(with_keys(ctx, *keys), row)
+    for known in ([key(1)], [key(2), key(1)]):
+        message = read(with_keys(ctx, *known), row)
         assert message == OriginalMessage("message/rfc822", RAW % 1)
-    for keys in ([], [key(2)]):
+    for known in ([], [key(2)]):
         with pytest.raises(NotReady, match="COVEY_ENCRYPTION_KEY") as refused:
-            read(with_keys(ctx, *keys), row)
+            read(with_keys(ctx, *known), row)
         assert refused.value.code == "encryption_key_missing"
     problem_of(message_of(encrypted, decision), 503, "encryption_key_missing")
     # Nobody can exchange or change files unnoticed.
@@ -273,6 +341,26 @@ def test_a_kept_message_is_encrypted_with_the_first_key(encrypted: InProcessApi)
     for damaged in (row, other):
         with pytest.raises(FileDamaged, match="restore the storage"):
             read(with_keys(ctx, key(1)), damaged)
+
+
+def test_a_message_that_should_be_encrypted_and_is_not_is_refused(encrypted: InProcessApi) -> None:
+    row = row_of(encrypted.ctx, route(encrypted))
+    (path,) = kept_files(encrypted)
+    assert row.kept_message is not None
+    forged = OriginalMessage("message/rfc822", b"Subject: forged\r\n\r\nPay at once.")
+    path.write_bytes(pack(forged, row.kept_message, None))
+    with pytest.raises(FileDamaged):
+        read(with_keys(encrypted.ctx, key(1)), row)
+
+
+def test_a_file_that_becomes_longer_than_any_message_is_damaged() -> None:
+    bomb = pack(OriginalMessage("message/rfc822", bytes(MAX_KEPT_BYTES + 1)), "messages/a", None)
+    assert len(bomb) < 10_000
+    with pytest.raises(DamagedError):
+        unpack(bomb, "messages/a", None)
+    longest = OriginalMessage("message/rfc822", os.urandom(MAX_KEPT_BYTES))
+    cipher = MessageCipher([key(3)])
+    assert unpack(pack(longest, "messages/a.aes", cipher), "messages/a.aes", cipher) == longest
 
 
 def test_messages_from_before_the_first_key_can_be_read(desk: InProcessApi) -> None:

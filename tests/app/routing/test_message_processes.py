@@ -86,7 +86,10 @@ class Api:
 def api(ctx: AppContext) -> Iterator[Api]:
     """Run an API process until the block ends; see ``held_api``."""
     port = free_port()
-    settings = {"COVEY_DATA_DIR": ctx.settings.data_dir, "COVEY_DATABASE_URL": ctx.settings.database_url}
+    settings = {
+        "COVEY_DATA_DIR": ctx.settings.data_dir,
+        "COVEY_DATABASE_URL": ctx.settings.resolved_database_url(),
+    }
     environment = {**os.environ, **{name: str(value) for name, value in settings.items()}}
     with Path(os.devnull).open("wb") as log:
         process = fork_server.start([held_api.__file__, "api", "--port", str(port)], environment, log, log)

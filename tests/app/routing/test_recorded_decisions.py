@@ -243,7 +243,7 @@ def pages(ctx: AppContext, limit: int) -> Iterator[list[str]]:
     """Yield the ids of each page of the router's decisions."""
     after: str | None = None
     while True:
-        page = decisions.page(ctx.db, "desk", DecisionFilter(), Page(limit, after))
+        page = decisions.page(ctx, "desk", DecisionFilter(), Page(limit, after))
         yield [item.decision_id for item in page.items]
         if page.next_cursor is None:
             return

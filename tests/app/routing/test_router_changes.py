@@ -36,6 +36,13 @@ def test_a_router_is_replaced_only_if_it_has_the_expected_etag(service: InProces
     service.call("PUT", PATH, 200, json=ROUTER)
 
 
+def test_a_destination_of_a_label_that_no_version_has_is_a_warning(service: InProcessApi) -> None:
+    body = {**ROUTER, "destinations": {"billing": "b@example.org", "biling": "c@example.org"}}
+    (warning,) = service.call("PUT", PATH, 200, json=body)["warnings"]
+    assert warning == "destinations of labels that no version of the router has: biling"
+    assert service.call("PUT", PATH, 200, json=ROUTER)["warnings"] == []
+
+
 def test_an_explained_decision_of_a_version_that_was_trained_on_texts_has_its_text(
     service: InProcessApi,
 ) -> None:

@@ -6,13 +6,15 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from stack import name_of
 from waiting import wait_for
 
-from app.server import child_process
+from app.server import api_processes, child_process
 from app.server.api_processes import ApiProcesses
 from app.server.child_process import ChildProcess, replace
 from app.server.program import Program
@@ -46,6 +48,22 @@ def api() -> Iterator[ApiProcesses]:
         yield api
         for child in api.children:
             child.stop()
+
+
+def test_folders_of_killed_services_are_removed_and_those_of_running_ones_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(api_processes, "LOCKED_SECONDS", -1.0)
+    abandoned = tmp_path / "covey-api-killed"
+    abandoned.mkdir()
+    (abandoned / "counter_1.db").touch()
+    with socket.socket() as listener, ApiProcesses(Settings(processes=2), listener) as first:
+        assert not abandoned.exists()
+        with ApiProcesses(Settings(processes=2), listener):
+            assert first.shared_dir is not None
+            assert first.shared_dir.exists()
+    assert list(tmp_path.iterdir()) == []
 
 
 def restart(children: list[ChildProcess]) -> Callable[[], bool]:

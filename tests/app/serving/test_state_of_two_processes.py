@@ -67,7 +67,7 @@ def api(ctx: AppContext, log: Path) -> Iterator[httpx.Client]:
         environment = {
             **os.environ,
             "COVEY_DATA_DIR": str(ctx.settings.data_dir),
-            "COVEY_DATABASE_URL": ctx.settings.database_url,
+            "COVEY_DATABASE_URL": ctx.settings.resolved_database_url(),
         }
         process = fork_server.start(["api", "--port", str(port)], environment, file, file)
     try:
@@ -186,7 +186,7 @@ def test_changes_in_one_process_are_seen_by_the_other_without_a_failed_or_mixed_
             *("keys", "create", "--name", "new", "--scope", "predict"),
             environment={
                 "COVEY_DATA_DIR": str(ctx.settings.data_dir),
-                "COVEY_DATABASE_URL": ctx.settings.database_url,
+                "COVEY_DATABASE_URL": ctx.settings.resolved_database_url(),
             },
             check=True,
         )

@@ -67,6 +67,20 @@ def test_a_given_split_is_trained_on_train_tuned_on_validation_and_evaluated_on_
     assert result.measures["n_examples"] == 10
 
 
+@pytest.mark.parametrize("scope", ["pooled", "per_label"])
+def test_a_precision_that_one_validation_example_for_each_label_cannot_judge_predicts_nothing(
+    ctx: AppContext, scope: str
+) -> None:
+    dataset = in_process.dataset(ctx, rows(["train"] * 20 + ["validation"] * 2))
+    target = {"kind": "target", "measure": "precision", "value": 0.95, "scope": scope}
+    assert train(ctx, dataset, decision=target).state == "succeeded"
+    version = versions.get_version(ctx.db, "m", 1)
+    assert version.decision_report is not None
+    assert version.decision_report.fallback is None
+    assert version.decision_report.unreachable_labels == 2
+    assert any("no label is ever predicted" in warning for warning in version.warnings)
+
+
 def test_an_evaluation_of_a_missing_validation_part_is_rejected(ctx: AppContext) -> None:
     dataset = in_process.dataset(ctx, rows(["train"] * 20 + ["test"] * 6))
     train(ctx, dataset)

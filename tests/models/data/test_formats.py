@@ -49,6 +49,8 @@ CONTENTS = [
     ("svmlight", b"1 5 3\n0,1 0:0.5 4:1\n"),
     ("fasttext", b"__label__x a, b\n"),
     ("fasttext", b"\n__label__x\r\n"),
+    ("fasttext", b'"__label__x, a"\n'),
+    ("fasttext", b"0 __label__x, a, b\n"),
     ("csv", zipped("folder/train.csv", b"text,labels\na,x\n")),
     ("csv", zipped("data.tsv", b"text\tlabels\na\tx\n")),
     ("svmlight", zipped("data.txt", b"1,2 3:0.5 7:1e-3 # one\n")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 from typing import Any
 
@@ -37,16 +38,16 @@ def test_words_with_the_prefix_are_labels_and_the_rest_is_the_text(tmp_path: Pat
         "\n"
         "no label __label\n"
         "__label__a\ttext __label__b more\n"
-        "__label__été\u00a0x ___label__c\n"
-        "__label__a,__label__b,c text\n"
+        "__label__été\u00a0x label_c\n"
+        "__label__a,__label__b-c text\n"
     ).encode()
     _, examples = read(content, tmp_path)
-    assert list(examples.labels) == [("food-safety", "sauce"), (), ("a", "b"), ("été\u00a0x",), ("a", "b,c")]
+    assert list(examples.labels) == [("food-safety", "sauce"), (), ("a", "b"), ("été\u00a0x",), ("a", "b-c")]
     assert list(examples.documents) == [  # type: ignore[arg-type]
         "How  much, salt?",
         "no label __label",
         "text more",
-        "___label__c",
+        "label_c",
         "text",
     ]
 
@@ -64,11 +65,52 @@ def test_the_prefix_can_be_set(tmp_path: Path) -> None:
         (b"a\n__label__a\x01 text\n", "line 2: a label must not contain control characters"),
         (b"__label__a \xff\n", "line 1: column 12: byte 0xff is not valid UTF-8"),
         (b"\n", "contains no examples"),
+        (b"__label__a,b text\n", "line 1: the label 'a,b' contains ',';"),
+        (b"__label__a;text\n", "line 1: the label 'a;text' contains ';';"),
+        (b"__label__a__label__b text\n", "line 1: the label 'a__label__b' does not end where it should"),
+        (b'__label__"help desk" text\n', "line 1: the label '\"help' does not end where it should"),
+        *(
+            (
+                f"__label__z z\n{word} text\n".encode(),
+                f"line 2: the word {re.escape(repr(word))} is nearly a label",
+            )
+            for word in (
+                *(
+                    "_label__a",
+                    "__LABEL__a",
+                    "__label_a",
+                    "_label_a",
+                    "label__a",
+                    "___label__a",
+                    "__labels__a",
+                ),
+                *("**label**a", r"\_\_label\_\_a", "--label--a", "x__label__a"),
+            )
+        ),
     ],
 )
 def test_bad_lines_are_rejected(content: bytes, reason: str, tmp_path: Path) -> None:
     with pytest.raises(BadDataError, match=reason):
         read(content, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("lines", "warning"),
+    [
+        (["__label__a, __label__b, text", "__label__a: __label__b| text"], "labels with a comma"),
+        (['"__label__a __label__b text"', "'__label__a __label__b text'"], "lines in quotation marks"),
+        (["label text", "__label__a __label__b text"], "head lines with names of columns"),
+        (["17 __label__a __label__b text", "3,__label__a __label__b text"], "lines with a row number"),
+        (['"0","__label__a __label__b text"', '"1 __label__a __label__b text"'], "lines with a row number"),
+    ],
+)
+def test_markers_that_are_nearly_right_are_read_as_they_are_meant(
+    lines: list[str], warning: str, tmp_path: Path
+) -> None:
+    report, examples = read("\n".join(lines).encode(), tmp_path)
+    assert set(examples.labels) == {("a", "b")}
+    assert set(examples.documents) == {"text"}  # type: ignore[arg-type]
+    assert any(text.startswith(warning) and "first in line 1" in text for text in report.warnings)
 
 
 def test_long_lines_are_bad_records(tmp_path: Path) -> None:

@@ -129,6 +129,21 @@ def test_text_without_a_correct_charset_is_read_by_the_letters_of_its_language(l
             assert decode(content, charset, Diagnostics()) == sentence, codec
 
 
+@pytest.mark.parametrize(
+    ("codec", "words"),
+    [
+        ("koi8_r", "счет цена тест мой Юрий СЧЕТ ТЕСТ ТЕМА ЦЕНА ОТВЕТ ВОПРОС ЗАКАЗ ВОЗВРАТ"),
+        ("cp1251", "счет сайт банк тест брак ЗАКАЗ ОПЛАТА АДРЕС"),
+        ("cp1253", "θέμα λάθος γεια ερώτηση αλλαγή ΠΛΗΡΩΜΗ ΠΕΛΑΤΗΣ"),
+        ("cp1255", "חשבונית תשלום כתובת עזרה"),
+        ("cp1256", "طلب سعر عنوان مساعدة"),
+    ],
+)
+def test_a_single_word_of_another_alphabet_is_read(codec: str, words: str) -> None:
+    for word in words.split():
+        assert text(word.encode(codec)) == word
+
+
 def test_short_text_is_read_in_the_language_of_its_context() -> None:
     assert (
         detect_codec("łąka".encode("iso8859_2"), "Kiedy otrzymam nowe buty? Dzie dobry, prosze")

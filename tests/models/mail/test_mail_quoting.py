@@ -103,6 +103,11 @@ INTRODUCTIONS = {
     "Outlook, many recipients": "From: Ann\nSent: Monday\nTo: Bob; Charles;\n Dora\nSubject: x",
     "headers of Usenet": "From: a@b.c\nPath: x\nLines: 9\nMessage-ID: <1>\nSubject: y\nDate: 3 Jun 93",
     "date first": "Date: Mon, 3 Jun 2024 16:40:00 +0200\nFrom: Ann\nTo: Bob\nSubject: x",
+    "Outlook without a subject": "From: Ann Lee\nSent: Monday, June 3, 2024 4:40 PM\nTo: Bob",
+    "rule on one side": "--Begin Forwarded Message",
+    "double rule": "=== Forwarded message ===",
+    "block of a form after a rule": "________________________________\nFrom: Ann\nTo: Bob\nDate: 3 May 10:00",
+    "address in the next line": "From: Ann\n <ann@example.org>\nTo: Bob\nDate: 3 May",
     "Lotus Notes": "----- Forwarded by Ann Lee/Example on 03/06/2024 16:40 -----",
 }  # fmt: skip
 
@@ -205,6 +210,21 @@ def test_a_signature_counts_as_quoted_text() -> None:
 
 
 @pytest.mark.parametrize(
+    "postscript",
+    [
+        "PS: cancel my order", "P.S. Cancel my order", "ps cancel my order", "PPS - cancel it", "P.P.S.: x",
+        "*PS:* cancel my order", "PS\nCancel my order", "PD: anule mi pedido", "N.B. Cancel it",
+        "Υ.Γ. Ακύρωση", "נ.ב. נא לבטל", "追伸：返金", "Nachtrag: bitte stornieren", "PS: " + "a\n" * 30 + "b",
+    ],
+)  # fmt: skip
+def test_a_postscript_after_a_signature_is_new_text(postscript: str) -> None:
+    new, quoted = split_quoted_text(
+        f"Please refund.\n\n-- \nAnn\nPS Logistics GmbH\nP.D. James\n\n{postscript}"
+    )
+    assert (new, quoted) == (f"Please refund.\n\n{postscript}", "Ann\nPS Logistics GmbH\nP.D. James")
+
+
+@pytest.mark.parametrize(
     "text", ["-- \nOnly this text", "First part\n-- \n" + "A long second part\n" * 30, "a\n--\nb"]
 )
 def test_text_after_dashes_that_is_no_signature_stays(text: str) -> None:
@@ -248,6 +268,11 @@ def test_armor_without_an_end_does_not_hide_the_text_after_it() -> None:
         "Name: Bob\nOrder: 17\nMy question: when does it come?",
         "From: Berlin\nTo: Hamburg",
         "Von: Berlin\nAn: Hamburg\nDatum: 5.8.2024",
+        "From: Berlin\nTo: Hamburg\nDate: 3 May 10:00\nThanks, it is urgent",
+        "Date: 3 May 2024 10:00\nFrom: Berlin\nTo: Hamburg\nCc: ann@example.org\nThanks, it is urgent",
+        "Von: Berlin\nAn: Hamburg\nBetreff: Umzug\nBitte melden Sie sich",
+        "From: Berlin\nSent: 3 May\nTo: Hamburg\nThe parcel is lost",
+        "--Begin forwarded messages at once\nThanks",
         "Hello\n________________________________\nOrder 4711 is broken, please refund",
         "Data: 5 maja\nproszę",
         "Do: Anna\nproszę",

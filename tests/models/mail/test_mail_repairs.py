@@ -99,6 +99,26 @@ def test_the_boundary_that_the_body_contains_is_used_if_the_declared_one_never_c
         assert mail.attachments == (("a.pdf", "application/pdf"),)
 
 
+@pytest.mark.parametrize(
+    ("start", "attachments"),
+    [
+        ("Content-Type: text/html; charset=utf-8", ()),
+        ("\n--aa\nMIME-Version: 1.0\nContent-Type: text/html;\n charset=utf-8", ()),
+        (
+            "Content-Type: application/pdf;\n name=a.pdf\n\nJVBERi0x\n--a\nContent-Type: text/html",
+            (("a.pdf", "application/pdf"),),
+        ),
+        ("Content-Transfer-Encoding: 7bit\n\n--a\nContent-Type: text/html", ()),
+    ],
+)
+def test_a_multipart_can_lack_its_first_boundary(
+    start: str, attachments: tuple[tuple[str, str], ...]
+) -> None:
+    for end in ("\n--a--\n", ""):
+        mail = read_message(multipart(f"{start}\n\n<p>Please <b>refund</b></p>{end}"))
+        assert (mail.new_text, mail.attachments) == ("Please refund", attachments)
+
+
 def test_a_line_with_dashes_is_no_boundary_without_a_part() -> None:
     text = "--bbb\nPlease refund\n--bbb\nNote: x"
     assert read_message(multipart(text)).new_text == text

@@ -10,7 +10,7 @@ from models.labels import LabelTree
 from models.measures.evaluation import LabelRow, evaluate
 
 PLAIN = {
-    "hamming_loss", "subset_zero_one", "accuracy", "f1_micro", "f1_macro", "f1_macro_zero",
+    "hamming_loss", "subset_zero_one", "accuracy", "f1_micro", "f1_macro", "f1_macro_one", "f1_macro_zero",
     "precision_micro", "precision_macro", "recall_micro", "recall_macro", "one_error", "coverage",
     "average_precision", "is_error", "error_set_size", "margin", "n_examples", "n_unlabelled",
 }  # fmt: skip
@@ -29,12 +29,22 @@ def test_an_evaluation_has_all_measures() -> None:
     assert result.confusion is None
 
 
+def test_a_label_without_true_and_predicted_examples_has_no_part_in_macro_averages() -> None:
+    Y, P = as_label_matrix([[1, 0, 0], [1, 0, 0]]), as_label_matrix([[1, 0, 0], [0, 0, 1]])
+    result = evaluate(Y, P, np.zeros((2, 3)), ["a", "b", "c"])
+    assert result.labels[1] == LabelRow("b", tp=0, fp=0, fn=0, tn=2, precision=0.0, recall=0.0, f1=0.0)
+    # The label c is predicted, so it counts.
+    for name in ("precision", "recall", "f1"):
+        values = [getattr(row, name) for row in (result.labels[0], result.labels[2])]
+        assert result.measures[f"{name}_macro"] == pytest.approx(sum(values) / 2)
+
+
 def test_undefined_measures_are_absent() -> None:
     nothing = as_label_matrix(np.zeros((2, 2)))
     result = evaluate(nothing, nothing, np.zeros((2, 2)), ["a", "b"])
     assert "one_error" not in result.measures
     assert result.measures["n_unlabelled"] == 2
-    assert result.measures["f1_macro"] == 1.0
+    assert not result.measures.keys() & {"f1_macro", "precision_macro", "recall_macro"}
 
 
 def test_without_examples_only_counts_and_label_averages_are_defined() -> None:

@@ -132,4 +132,12 @@ def test_every_paired_measure_has_the_value_of_the_evaluation(with_unknown: bool
         totals = np.asarray(sums.sum(axis=0), dtype=np.float64)
         assert statistic(totals[np.newaxis])[0] == pytest.approx(expected[measure]), measure
         checked += 1
-    assert checked == 16
+    assert checked == 17
+
+
+def test_a_paired_macro_average_leaves_out_labels_without_true_and_predicted_examples() -> None:
+    Y, predicted = as_label_matrix([[1, 0], [1, 0]]), as_label_matrix([[1, 0], [0, 0]])
+    for measure, expected in (("f1_macro", 2 / 3), ("f1_macro_one", 5 / 6), ("f1_macro_zero", 1 / 3)):
+        sums, statistic = paired_sums(measure, Y, Outcomes(predicted, np.zeros((2, 2))), ["a", "b"])
+        totals = np.asarray(sums.sum(axis=0), dtype=np.float64)
+        assert statistic(np.stack([totals, 0 * totals]))[0] == pytest.approx(expected)

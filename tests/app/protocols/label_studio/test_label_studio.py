@@ -223,6 +223,46 @@ def test_an_annotation_is_feedback_on_the_decision_of_its_task(service: InProces
     assert service.call("GET", f"/v1/decisions/{decision_id}", 200)["feedback"] == []
 
 
+@pytest.mark.parametrize("choice", ["", " ", "bill\0ing", "a\nb", "x" * 501])
+def test_feedback_has_the_same_labels_at_both_doors(service: InProcessApi, choice: str) -> None:
+    message = task("a label that nobody can have")
+    assert "/annotation/result: choice 1" in error(
+        service, 422, f"{ROUTER}/webhook", json=event(message, "billing", choice)
+    )
+    (decision_id,) = notify(service, event(message, "billing"))["decision_ids"]
+    path = f"/v1/decisions/{decision_id}/feedback"
+    body = {"labels": ["billing", choice], "allow_new_labels": True}
+    response = service.send("POST", path, json=body)
+    assert (response.status_code, response.json()["errors"][0]["pointer"]) == (422, "/labels/1")
+    assert service.call("GET", f"/v1/decisions/{decision_id}", 200)["feedback"] == ["billing"]
+
+
+def test_an_annotation_has_a_maximum_number_of_choices(service: InProcessApi) -> None:
+    many = event(task("many"), *(f"label{n}" for n in range(20_001)))
+    assert "20,001 choices; the limit is 20,000" in error(service, 413, f"{ROUTER}/webhook", json=many)
+
+
+def test_a_note_without_a_choice_is_no_feedback(service: InProcessApi) -> None:
+    message = task("a text with a note")
+    (decision_id,) = notify(service, event(message, "billing"))["decision_ids"]
+    noted = event(message, action="ANNOTATION_UPDATED")
+    del noted["annotation"]["result"][0]
+    assert notify(service, noted)["status"] == "ignored"
+    assert service.call("GET", f"/v1/decisions/{decision_id}", 200)["feedback"] == ["billing"]
+
+
+def test_a_score_belongs_to_the_choices_that_are_shown(service: InProcessApi) -> None:
+    calibrated = "/label-studio/models/calibrated"
+    text = "invoice of a new printer with paper jam"
+    (whole,) = predict(service, calibrated, task(text))["results"]
+    assert whole["score"] is not None
+    (label, *others) = choices(whole)
+    for config in (ONE, SEVERAL.replace(f'<Choice value="{label}"/>', "")):
+        (part,) = predict(service, calibrated, task(text), config=config)["results"]
+        shown = part["result"][0]["value"]["choices"] if part["result"] else []
+        assert ("score" in part) == (set(shown) == {label, *others})
+
+
 def test_feedback_becomes_a_data_set(service: InProcessApi) -> None:
     text = "scanner is broken"
     notify(service, event(task(text), "sales"))

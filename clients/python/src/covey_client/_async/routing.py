@@ -12,8 +12,12 @@ import httpx
 from covey_client._async.client import AsyncCovey
 from covey_client._retry import AT_ONCE
 from covey_client._settings import TIMEOUT_SECONDS
-from covey_client.errors import NotRouted
+from covey_client.errors import BadRequest, NotRouted
 from covey_client.generated.models import Decision
+
+HEADER = b"Received: by covey\r\n\r\n"
+"""Header for a message without any, which the service refuses. What a mail server has accepted is mail, so
+all of it then counts as the body."""
 
 
 class AsyncRouter:
@@ -71,7 +75,12 @@ class AsyncRouter:
                 again later. No other exception is raised.
         """
         try:
-            return await self._covey.route(self.name, message, explain=explain)
+            try:
+                return await self._covey.route(self.name, message, explain=explain)
+            except BadRequest as error:
+                if error.code != "not_a_message":
+                    raise
+                return await self._covey.route(self.name, HEADER + message, explain=explain)
         except Exception as error:
             raise NotRouted(f"the message has no decision: {error}") from error
 
