@@ -94,6 +94,10 @@ class Settings(BaseSettings):
     worker_concurrency: PositiveInt = 2
     """Number of jobs that one worker runs at the same time."""
 
+    worker_metrics: str = ""
+    """Address, ``HOST:PORT``, at which a worker serves ``/metrics`` and ``/health``. Each worker of a machine
+    needs a port of its own. Empty: it serves none."""
+
     job_threads: PositiveInt = 1
     """Number of threads that numerical libraries, and trainings of ``svm`` and ``h_svm``, can use in one
     job."""

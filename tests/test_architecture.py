@@ -354,9 +354,7 @@ def test_few_modules_start_threads() -> None:
     of_serving = {"app/routing/decision_writer.py", "app/serving/loaded_models.py", "app/serving/state.py"}
     # Ends the process although the main thread waits for a function of C.
     of_mailboxes = {"app/inbound/imap/stopping.py"}
-    # Serves the metrics of the commands for mail servers.
-    of_monitors = {"app/inbound/monitor.py"}
-    assert found == {"app/background.py", *of_serving, *of_mailboxes, *of_monitors}
+    assert found == {"app/background.py", "app/health/monitor.py", *of_serving, *of_mailboxes}
 
 
 # Files that run code when they are loaded

@@ -54,6 +54,7 @@ class Heartbeat:
         self._on_registered = on_registered
         self._db = Database(settings.resolved_database_url())
         self._last: float | None = None
+        self._started = time.monotonic()
         self._extended_until = float("-inf")
         self._task = PeriodicTask(
             "heartbeat", self._beat, every=settings.heartbeat_seconds, finish=lambda: self.beat(stopping=True)
@@ -96,6 +97,10 @@ class Heartbeat:
         if self._is_outage(gap):
             self._extended_until = now + self._settings.lease_seconds
         self._last = now
+
+    def age(self) -> float:
+        """Return the time since the last heartbeat, or since the start, in seconds."""
+        return time.monotonic() - (self._started if self._last is None else self._last)
 
     def leases_are_reliable(self) -> bool:
         """Whether an expired lease means that its worker is lost.

@@ -11,13 +11,14 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import cache
 
 import structlog
 
 from app.background import PeriodicTask
 from app.context import AppContext
+from app.health import monitor
 from app.jobs.relay import PERIOD_SECONDS, Relay
 from app.maintenance import retention
 from app.routing.report.drift_events import queue_drift_events
@@ -29,6 +30,7 @@ from app.webhooks.sender import WebhookSender
 from workers import job_kinds, stopping
 from workers.heartbeat import Heartbeat
 from workers.lost_jobs import requeue_lost_jobs
+from workers.monitor import WorkerMonitor
 from workers.requests import Requests
 
 log = structlog.get_logger()
@@ -141,8 +143,14 @@ def run(settings: Settings, requests: Requests, worker_id: str, main_pid: int) -
     task("retention", apply_retention, settings.collect_seconds).start()
     task("drift", queue_drift_events, DRIFT_SECONDS).start()
     task("webhooks", _send_events, RESTART_SECONDS).wake()
-    if not stopping.requested():
-        signal.sigwait({signal.SIGTERM})
+    state = WorkerMonitor(main_pid, heartbeat, relay)
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(monitor.serve(settings.worker_metrics or None, state.registry, state.reasons))
+        except ValueError as error:  # the jobs are more important
+            log.error("worker.metrics_not_served", reason=str(error))  # noqa: TRY400 - it has no other cause
+        if not stopping.requested():
+            signal.sigwait({signal.SIGTERM})
     stopping.request()
     heartbeat.stop()
 

@@ -17,6 +17,21 @@ def name_process(role: str) -> None:
         Path("/proc/self/comm").write_text(f"covey-{role}")
 
 
+def descendants(pid: int) -> list[int]:
+    """Return the ids of the descendants of a process, without the process; none without Linux."""
+    found: list[int] = []
+    pending = [pid]
+    while pending:
+        parent = pending.pop()
+        with suppress(OSError):  # it has ended
+            children = [
+                int(child) for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+            ]
+            found += children
+            pending += children
+    return found
+
+
 def siblings_of_same_name() -> list[int]:
     """Return the ids of the processes with the parent and name of this one; only this one without Linux."""
     parent, own = os.getppid(), os.getpid()

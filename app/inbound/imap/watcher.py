@@ -230,10 +230,10 @@ class Watcher:
                     self._file.write(self._state)
         if handled:
             self._file.write(self._state)
-        wait = failures > 0 or len(waiting) < len(unfinished)
-        if not wait:
+        is_complete = not failures and len(waiting) == len(unfinished)
+        if is_complete:
             self._options.monitor.recover("messages")
-        return handled > 0, wait
+        return handled > 0, not is_complete
 
     def _handle(self, mailbox: Mailbox, uid: int) -> None:
         """Handle one message.

@@ -28,6 +28,7 @@ from typer.testing import CliRunner
 from waiting import LIMIT_SECONDS, wait_for
 
 from app.cli.main import cli
+from app.health.monitor import application
 from app.inbound.mail_headers import decision_fields
 from app.inbound.monitor import Monitor
 from app.inbound.routed_message import RoutedMessage
@@ -664,7 +665,9 @@ def health(mail_filter: RunningFilter, path: str) -> tuple[str, str]:
     def start(status: str, *_: object) -> Any:
         statuses.append(status)
 
-    body = mail_filter.monitor.app()({"PATH_INFO": path, "REQUEST_METHOD": "GET"}, start)
+    monitor = mail_filter.monitor
+    respond = application(monitor.registry, monitor.reasons)
+    body = respond({"PATH_INFO": path, "REQUEST_METHOD": "GET"}, start)
     return statuses[0], b"".join(body).decode()
 
 
