@@ -21,10 +21,11 @@ _MAYBE_NOT_TEXT = re.compile(rb"\\(?:u(?:[dD][89a-fA-F]|00(?:[01]|7[fF]))|[bf])"
 U+007F."""
 
 _ESCAPE = re.compile(
-    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a pair of surrogates
-    r"|(?P<unpaired>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
-    r"|\\."
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a pair of surrogates
+    r"|(?P<unpaired>u[dD][89a-fA-F][0-9a-fA-F]{2})"
+    r"|.)"
 )
+"""All alternatives begin with the same character, which the search finds quickly."""
 
 DOCUMENT_PARTS = frozenset({"text", "subject", "from", "to", "html", "list_id"})
 """Fields of documents. Their text comes from elsewhere and can contain control characters."""
@@ -47,6 +48,7 @@ def parse(
     replace_surrogates: bool = False,
     documents: frozenset[str] = frozenset(),
     parts: frozenset[str] | None = DOCUMENT_PARTS,
+    max_entries: int | None = None,
 ) -> Any:
     """Parse a JSON text.
 
@@ -56,11 +58,13 @@ def parse(
             write them for bytes that they cannot decode.
         documents: top-level fields that contain documents, whose parts can contain control characters.
         parts: the names of these parts; None for every string in a document.
+        max_entries: maximum number of entries of a list; None if there is no limit. It ends the work on a
+            body with many values early, and is not checked in others.
 
     Raises:
         BadRequest: the text is not JSON, or is nested too deeply.
-        TooLarge: the text has more than ``MAX_CONTAINERS`` objects and lists, or an object has more than
-            ``MAX_FIELDS`` fields.
+        TooLarge: the text has more than ``MAX_CONTAINERS`` objects and lists, an object has more than
+            ``MAX_FIELDS`` fields, or a list has too many entries.
         Invalid: an object contains a field twice, or a string or the name of a field contains an unpaired
             surrogate or a control character other than a tab or a line break.
 
@@ -72,13 +76,14 @@ def parse(
     """
     try:
         text = body.decode("utf-8-sig")
-        if replace_surrogates:
+        if replace_surrogates and ("\\ud" in text or "\\uD" in text):
             text = _ESCAPE.sub(lambda match: "\\ufffd" if match["unpaired"] else match[0], text)
         is_small = _max_values(body) <= _FAST_VALUES
         try:
-            value = (_DECODER if is_small else _PatientDecoder(_unique_fields)).decode(text)
+            value = (_DECODER if is_small else _PatientDecoder(_unique_fields, max_entries)).decode(text)
         except _RepeatedFieldError:
-            value = (_MARKING_DECODER if is_small else _PatientDecoder(_mark_repeated_field)).decode(text)
+            decoder = _MARKING_DECODER if is_small else _PatientDecoder(_mark_repeated_field, max_entries)
+            value = decoder.decode(text)
             raise _repeated_field(value) from None
     except json.JSONDecodeError as error:
         raise _malformed(f"{error.msg} at line {error.lineno}, column {error.colno}") from error
@@ -91,6 +96,23 @@ def parse(
     if b"\x7f" in body or _MAYBE_NOT_TEXT.search(body) is not None:
         _check_strings(value, documents, parts)
     return value
+
+
+def parse_leniently(body: bytes | str) -> Any:
+    """Parse the JSON of another service, which can contain any text.
+
+    A field that occurs twice has its last value.
+
+    Raises:
+        ValueError: the text is not JSON.
+        RecursionError: it is nested too deeply.
+        TooLarge: it has more objects, lists, fields or entries of a list than any service sends.
+    """
+    content = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
+    if _max_values(content) <= _FAST_VALUES:
+        return json.loads(body)
+    text = body if isinstance(body, str) else body.decode(json.detect_encoding(body), "surrogatepass")
+    return _PatientDecoder(dict, _FAST_VALUES).decode(text)
 
 
 def _max_values(body: bytes) -> int:
@@ -143,11 +165,15 @@ class _PatientDecoder(json.JSONDecoder):
 
     Args:
         create_object: creates an object from its fields.
+        max_entries: maximum number of entries of a list; None if there is no limit.
     """
 
-    def __init__(self, create_object: Callable[[_Fields], dict[str, Any]]) -> None:
+    def __init__(
+        self, create_object: Callable[[_Fields], dict[str, Any]], max_entries: int | None = None
+    ) -> None:
         super().__init__(object_pairs_hook=self._object)
         self._create_object = create_object
+        self._max_entries = max_entries
         self._n_containers = 0
         decoder: Any = self  # has attributes without documentation
         self._parse_list = decoder.parse_array
@@ -160,9 +186,21 @@ class _PatientDecoder(json.JSONDecoder):
             raise _too_many(f"has an object with more than {MAX_FIELDS:,} fields")
         return self._create_object(pairs)
 
-    def _list(self, *arguments: Any) -> Any:
+    def _list(self, place: Any, scan: Callable[[str, int], Any]) -> Any:
         self._count_container()
-        return self._parse_list(*arguments)
+        limit = self._max_entries
+        if limit is None:
+            return self._parse_list(place, scan)
+        n_entries = 0
+
+        def scan_entry(text: str, start: int) -> Any:
+            nonlocal n_entries
+            n_entries += 1
+            if n_entries > limit:
+                raise _too_many(f"has a list with more than {limit:,} entries")
+            return scan(text, start)
+
+        return self._parse_list(place, scan_entry)
 
     def _count_container(self) -> None:
         self._n_containers += 1

@@ -82,7 +82,8 @@ class BodyValidator:
 
     def read_now(self, body: bytes, settings: Settings) -> Any:
         """Parse and validate a body in this thread; see ``read``."""
-        given = parse(body, documents=self._documents)
+        limits = (limit(settings) for limit in self._max_items.values())
+        given = parse(body, documents=self._documents, max_entries=max((MAX_VALUES, *limits)))
         self._check_lengths(given, settings)
         at_once = len(body) <= LARGE_BYTES or (
             len(body) <= _AT_ONCE_BYTES and _count(given, _PIECE_VALUES) <= _PIECE_VALUES

@@ -223,12 +223,13 @@ def _create_private_file(path: str | None) -> None:
     """Create the file of a SQLite database if there is none, so that only its owner can read it.
 
     SQLite itself would let others read it, unless its folder is private, and gives the other files of the
-    database the mode of this one.
+    database the mode of this one. A file that exists must not be opened here: closing it would release the
+    locks of all connections of this process.
     """
     if not path or path == ":memory:" or path.startswith("file:"):
         return
-    with suppress(OSError):  # SQLite reports its own errors
-        os.close(os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    with suppress(OSError):  # it exists, or SQLite reports the error
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, _record: Any) -> None:

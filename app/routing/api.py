@@ -24,7 +24,7 @@ from app.api.json_body import parse
 from app.api.paging import PageQuery
 from app.api.request_head import refuse_encoding
 from app.api.schemas import DecisionId, RouterName
-from app.api.validation import BodyValidator
+from app.api.validation import MAX_VALUES, BodyValidator
 from app.errors import Forbidden
 from app.routing import decisions as recorded
 from app.routing import router_versions, service
@@ -282,7 +282,7 @@ def give_feedback(ctx: Context, decision_id: DecisionId, body: Feedback) -> Reco
 
 
 def _read_parts(body: bytes) -> MailDocument:
-    value = parse(body, replace_surrogates=True, documents=MessageParts.documents)
+    value = parse(body, replace_surrogates=True, documents=MessageParts.documents, max_entries=MAX_VALUES)
     message: MessageParts = _PARTS.validate(value)
     return read_json_email(message.email, message.raw_email)
 

@@ -31,6 +31,8 @@ from benchmarks.attack.harness import ATTACKS, Attack
 AREAS = (
     "text",
     "requests",
+    "event_loop",
+    "http_edges",
     "artifacts",
     "keys",
     "connections",

@@ -30,6 +30,7 @@ _LONG_FIELD = re.compile(rb"^([^ \t\n][^\n]*(?:\n[ \t][^\n]*){200})(?:\n[ \t][^\
 _HEADER_SEARCH_FACTOR = 32
 """How many times the limit of header bytes is searched for long fields."""
 _CHUNK_BYTES = 2**16
+_REST_OF_LINE_END = re.compile(rb"\r*+\n?")
 _EMLX_COUNT = re.compile(rb"([0-9]{1,12})[ \t]*\r?\n")
 _LINE_END_BYTES = 512
 """Bytes in which a program that converts line ends twice shows itself."""
@@ -321,11 +322,24 @@ def remove_emlx_frame(raw: bytes) -> bytes:
     return raw[count.end() : end] if raw[end : end + _CHUNK_BYTES].lstrip().startswith(b"<?xml") else raw
 
 
+def _without_repeated_cr(raw: bytes) -> bytes:
+    """Replace each line end that begins with several CR, in chunks, so that other threads run in between."""
+    chunks: list[bytes] = []
+    start = 0
+    while start < len(raw):
+        end = start + _CHUNK_BYTES
+        if raw.startswith(b"\r", end - 1) and (rest := _REST_OF_LINE_END.match(raw, end)) is not None:
+            end = rest.end()
+        chunks.append(_REPEATED_CR.sub(b"\n", raw[start:end]))
+        start = end
+    return b"".join(chunks)
+
+
 def normalize_newlines(raw: bytes) -> bytes:
     r"""Return a message with ``\n`` line ends, without a byte order mark or blank lines at the start."""
     raw = raw.removeprefix(b"\xef\xbb\xbf")
     if raw.find(b"\r\r\n", 0, _LINE_END_BYTES) >= 0:
-        raw = _REPEATED_CR.sub(b"\n", raw)
+        raw = _without_repeated_cr(raw)
     if b"\r" in raw:
         # Splitting is twice as fast as replacing. Chunks bound the memory for the lines.
         chunks: list[bytes] = []

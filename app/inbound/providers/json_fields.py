@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
+from app.api.json_body import parse_leniently
 from app.errors import BadRequest, Invalid
 
 
@@ -14,9 +14,10 @@ def read_object(text: bytes | str) -> Mapping[str, Any]:
 
     Raises:
         BadRequest: the text is not a JSON object.
+        TooLarge: it has more values than any provider sends.
     """
     try:
-        value = json.loads(text)
+        value = parse_leniently(text)
     except (ValueError, RecursionError) as error:
         raise malformed(str(error)) from error
     if not isinstance(value, dict):

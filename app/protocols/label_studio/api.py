@@ -19,10 +19,9 @@ from app.api.guards import authorize
 from app.api.json_body import parse
 from app.api.request_head import RequestHead, check_media_type, head_of, refuse_encoding
 from app.api.schemas import ModelName
-from app.api.validation import LARGE_BYTES, BodyValidator, missing_body
+from app.api.validation import LARGE_BYTES, MAX_VALUES, BodyValidator, missing_body
 from app.errors import Invalid
 from app.protocols.label_studio import service
-from app.protocols.label_studio.label_config import read_label_config
 from app.protocols.label_studio.schemas import (
     AnnotationEvent,
     Health,
@@ -96,7 +95,7 @@ async def setup(request: Direct, target: Target, name: ModelName) -> SetupRespon
     version, found = await service.load_for(
         state.catalog, state.loaded, *await _version_of(request, target, name)
     )
-    read_label_config(body.label_config, found.pipeline.labels_, "/schema")
+    await service.read_config(body.label_config, found, "/schema")
     return SetupResponse(model_version=service.version_name(version.model, version.version))
 
 
@@ -191,7 +190,12 @@ async def _read(request: DirectRequest, validate: Callable[[Any], Body]) -> Body
     if not body:
         raise missing_body()
 
+    max_entries = max(MAX_VALUES, request.context.settings.max_labels)
+
     def read() -> Body:
-        return validate(parse(body, replace_surrogates=True, documents=_DOCUMENTS, parts=None))
+        given = parse(
+            body, replace_surrogates=True, documents=_DOCUMENTS, parts=None, max_entries=max_entries
+        )
+        return validate(given)
 
     return await PREDICTIONS.run(read) if len(body) > LARGE_BYTES else read()

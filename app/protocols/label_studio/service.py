@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from app.api.validation import LARGE_BYTES
 from app.context import AppContext
 from app.errors import Invalid, TooLarge
 from app.protocols.label_studio.label_config import LabelConfig, read_label_config
@@ -37,7 +38,7 @@ from app.serving.snapshot import version_references
 from app.serving.state import Catalog, ServedVersion
 from app.serving.version_loading import load_version
 from app.settings import Settings
-from app.threads import REQUESTS
+from app.threads import PREDICTIONS, REQUESTS
 from models.pipeline import Pipeline, Ranking
 
 AT_ONCE: Final = 32
@@ -69,6 +70,14 @@ async def load_for(
     return version, found
 
 
+async def read_config(text: str, loaded: LoadedVersion, pointer: str) -> LabelConfig:
+    """Read a labeling configuration, a long one in a thread; see ``read_label_config``."""
+    labels = loaded.pipeline.labels_
+    if len(text) > LARGE_BYTES:
+        return await PREDICTIONS.run(read_label_config, text, labels, pointer)
+    return read_label_config(text, labels, pointer)
+
+
 def version_name(model: str, version: int) -> str:
     """Return the name of a version in Label Studio."""
     return f"{model} {version}"
@@ -85,7 +94,7 @@ async def predict_with_model(
 ) -> LabelStudioPredictResponse:
     """Predict the choices of tasks with the version ``live`` of a model."""
     version, found = await load_for(catalog, loaded, model, "live")
-    config = read_label_config(body.label_config, found.pipeline.labels_, "/label_config")
+    config = await read_config(body.label_config, found, "/label_config")
     reads_email = found.pipeline.kind_ == "email"
     instances = [
         to_instance(task, config, f"/tasks/{i}", reads_email=reads_email) for i, task in enumerate(body.tasks)
@@ -135,7 +144,7 @@ async def predict_with_router(
 ) -> LabelStudioPredictResponse:
     """Route the texts of tasks, and return the departments as choices."""
     version, found = await load_for(catalog, loaded, *await find_router_version(catalog, router))
-    config = read_label_config(body.label_config, found.pipeline.labels_, "/label_config")
+    config = await read_config(body.label_config, found, "/label_config")
     decisions = await _route(message_router, router, body.tasks, config, "/tasks", settings)
     return LabelStudioPredictResponse(
         results=[
@@ -172,7 +181,7 @@ async def record_feedback(
         ServiceError: see ``MessageRouter.route`` and ``app.routing.decisions.give_feedback``.
     """
     _, found = await load_for(catalog, loaded, *await find_router_version(catalog, router))
-    config = read_label_config(event.project.label_config, found.pipeline.labels_, "/project/label_config")
+    config = await read_config(event.project.label_config, found, "/project/label_config")
     annotations = [
         annotation
         for annotation in (event.annotation if isinstance(event.annotation, list) else [event.annotation])

@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from app.api import json_body
 from app.api.errors import MAX_ERRORS
-from app.api.json_body import parse
+from app.api.json_body import parse, parse_leniently
 from app.api.validation import MAX_VALUES, BodyValidator
 from app.api.validation_errors import pointer
 from app.datasets.schemas import DatasetCreate
 from app.errors import BadRequest, Invalid, ServiceError, TooLarge
 from app.routing.schemas import RouterPut
 from app.serving.schemas import PredictRequest
+from app.settings import Settings
 
 PREDICT = BodyValidator(PredictRequest)
 DATASET = BodyValidator(DatasetCreate)
@@ -91,6 +92,27 @@ def test_too_many_values_are_rejected_with_their_place(given: Any, place: str) -
     with pytest.raises(TooLarge, match="50,000 values") as caught:
         DATASET.validate(given)
     assert caught.value.errors[0][0] == place
+
+
+@pytest.mark.parametrize("start", ['{"instances":[', '{"instances":[{"features":[', '{"x":['])
+def test_a_list_that_is_too_long_is_not_read_to_its_end(start: str) -> None:
+    """The rest is not even JSON."""
+    body = start.encode() + b"1," * 200_000 + b"}"
+    with pytest.raises(TooLarge, match="a list with more than 50,000 entries"):
+        PREDICT.read_now(body, Settings())
+
+
+@pytest.mark.parametrize("part", [b"[],", b"1,", b'"",', b'{"a":1},'])
+def test_the_json_of_another_service_is_not_read_to_its_end(part: bytes) -> None:
+    with pytest.raises(TooLarge):
+        parse_leniently(b'{"a":1,"x":[' + part * 200_001 + b"}")
+
+
+def test_the_json_of_another_service_can_contain_any_text() -> None:
+    given = {"text": "a, [{" * 50_000 + "\0\ud800", "list": [1, {"a": None}]}
+    body = json.dumps(given)
+    assert parse_leniently(body) == parse_leniently(body.encode()) == given
+    assert parse_leniently(b'{"a": 1, "a": 2}') == {"a": 2}
 
 
 def test_thousands_of_errors_of_one_value_are_not_described() -> None:

@@ -485,6 +485,23 @@ def test_an_unexpected_error_is_reported_and_counted_as_an_internal_error(
     assert n_requests(client, operation, 500) == before + 1
 
 
+def test_an_error_after_the_beginning_of_a_response_counts_as_an_internal_error(
+    client: InProcessApi, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def begin_and_fail(_scope: Any, _receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        raise ZeroDivisionError
+
+    before = n_requests(client, "none", 500)
+    with monkeypatch.context() as patch:
+        patch.setattr(request_middleware(client), "_app", begin_and_fail)
+        client.send("GET", "/v1/models", headers={"X-Request-ID": "ticket-2"})
+    lines: list[Any] = [record.msg for record in caplog.records if isinstance(record.msg, dict)]
+    (line,) = [line for line in lines if line["event"] == "request.internal_error"]
+    assert line["request_id"] == "ticket-2"
+    assert n_requests(client, "none", 500) == before + 1
+
+
 def test_a_client_that_disconnects_is_no_error(
     client: InProcessApi, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -65,6 +67,22 @@ def test_only_the_owner_can_read_a_new_database(tmp_path: Path) -> None:
         tx.session.connection().exec_driver_sql("CREATE TABLE counters (value INTEGER)")
         files = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.iterdir()}
     assert files == dict.fromkeys(("new.db", "new.db-wal", "new.db-shm"), 0o600)
+
+
+def test_a_new_connection_leaves_the_locks_of_others(new_file: Path) -> None:
+    """The system releases all locks of a process on a file as soon as the process closes one file handle.
+
+    Another process would then take itself for the last user of the database, and delete its log.
+    """
+    program = (
+        "import sqlite3, sys; other = sqlite3.connect(sys.argv[1]); "
+        "other.execute('SELECT * FROM counters').fetchall(); other.close()"
+    )
+    with closing(Database(f"sqlite:///{new_file}")) as database, database.engine.connect() as first:
+        first.exec_driver_sql("SELECT * FROM counters").all()
+        with database.engine.connect():
+            subprocess.run([sys.executable, "-c", program, str(new_file)], check=True)
+        assert new_file.with_name("new.db-wal").exists()
 
 
 def test_more_threads_than_connections_wait_for_one(tmp_path: Path) -> None:

@@ -192,6 +192,28 @@ def test_line_ends_become_the_same_in_every_chunk(raw: bytes, chunk_bytes: int) 
         assert normalize_newlines(raw) == expected
 
 
+class _Replacing:
+    """A pattern that remembers the length of each text in which it replaces."""
+
+    def __init__(self) -> None:
+        self.lengths: list[int] = []
+
+    def sub(self, new: bytes, text: bytes) -> bytes:
+        self.lengths.append(len(text))
+        return mime_repeated_cr.sub(new, text)
+
+
+mime_repeated_cr = mime._REPEATED_CR
+
+
+def test_line_ends_are_replaced_in_pieces_so_that_other_threads_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    replacing = _Replacing()
+    monkeypatch.setattr(mime, "_REPEATED_CR", replacing)
+    normalize_newlines(b"a: b" + b"\r\n\r" * 100_000)
+    assert len(replacing.lengths) > 1
+    assert max(replacing.lengths) <= mime._CHUNK_BYTES + 2
+
+
 @few
 @given(st.lists(st.sampled_from([b"\n--b", b"--b", b"--", b"\n", b" ", b"\t", b"b", b"-"])).map(b"".join))
 def test_boundaries_are_the_lines_with_only_a_boundary(data: bytes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import threading
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -11,6 +12,9 @@ from typing import Any
 import in_process
 import pytest
 from in_process_api import InProcessApi, api
+
+from app.protocols.label_studio import service as label_studio
+from app.protocols.label_studio.label_config import read_label_config
 
 MODEL, ROUTER = "/label-studio/models/m", "/label-studio/routers/desk"
 SEVERAL = """
@@ -240,6 +244,30 @@ def test_feedback_has_the_same_labels_at_both_doors(service: InProcessApi, choic
 def test_an_annotation_has_a_maximum_number_of_choices(service: InProcessApi) -> None:
     many = event(task("many"), *(f"label{n}" for n in range(20_001)))
     assert "20,001 choices; the limit is 20,000" in error(service, 413, f"{ROUTER}/webhook", json=many)
+
+
+@pytest.mark.parametrize("n_spaces", [0, 100_000])
+def test_a_long_labeling_configuration_is_read_in_a_thread(
+    service: InProcessApi, monkeypatch: pytest.MonkeyPatch, n_spaces: int
+) -> None:
+    threads: list[str] = []
+
+    def read(*arguments: Any) -> Any:
+        threads.append(threading.current_thread().name)
+        return read_label_config(*arguments)
+
+    monkeypatch.setattr(label_studio, "read_label_config", read)
+    loop = service.run(_thread_name)
+    config = SEVERAL.replace("<View>", "<View>" + " " * n_spaces)
+    service.call("POST", f"{MODEL}/setup", 200, json={"schema": config})
+    predict(service, MODEL, task(), config=config)
+    predict(service, ROUTER, task(), config=config)
+    assert len(threads) == 3
+    assert [name == loop for name in threads] == [n_spaces == 0] * 3
+
+
+async def _thread_name() -> str:
+    return threading.current_thread().name
 
 
 def test_a_note_without_a_choice_is_no_feedback(service: InProcessApi) -> None:
