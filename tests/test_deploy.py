@@ -66,6 +66,35 @@ def test_systemd_accepts_the_units(tmp_path: Path) -> None:
     assert result.returncode == 0
 
 
+def test_pages_and_units_agree_about_paths_and_ports() -> None:
+    """Whoever follows several of them must not stop all mail by a difference."""
+    files = [*UNITS, *(ROOT / "deploy").glob("covey*"), *(ROOT / "docs").glob("*.md"), ROOT / "Dockerfile"]
+    text = "\n".join(path.read_text() for path in files)
+    assert {*re.findall(r"/opt/covey\S*/covey\b", text)} == {"/opt/covey/bin/covey"}
+    assert {*re.findall(r"http://127\.0\.0\.1:(\d+)", text)} == {"8000"}
+    assert {*re.findall(r"covey-api@(\d+)", (ROOT / "docs/operations.md").read_text())} == {"8000"}
+    filters = re.findall(r"--listen (\S+)(?: --lmtp)? --next-hop (\S+)", text)
+    assert {listen for listen, _ in filters} == {"127.0.0.1:10025"}
+    assert {hop for _, hop in filters} == {"127.0.0.1:10026", "lmtp:/run/dovecot/lmtp"}
+    keys = re.findall(r"(?:--key-file |LoadCredential=key:)([^\s`]+)", text)
+    assert {*keys} == {"/etc/covey/mail-key", "${CREDENTIALS_DIRECTORY}/key"}
+    assert "root -g covey /dev/stdin /etc/covey/mail-key" in text
+
+
+def test_every_recipe_for_mail_servers_names_the_key() -> None:
+    page = (ROOT / "docs/mail.md").read_text()
+    commands = [*re.findall(r"/opt/covey/bin/covey route .*", page), *re.findall(r"^ExecStart=.*", page)]
+    assert len(commands) > 3
+    assert [command for command in commands if "--key-file /etc/covey/mail-key" not in command] == []
+
+
+def test_an_upgrade_never_changes_the_environment_in_use() -> None:
+    page = (ROOT / "docs/operations.md").read_text()
+    assert "/opt/covey/bin/pip" not in page
+    upgrade = page.partition("## Upgrade")[2].partition("\n## ")[0]
+    assert [word for word in ("covey-smtp", "covey-imap", "postqueue", "mv -T") if word not in upgrade] == []
+
+
 def test_systemd_and_a_shell_read_the_same_values_of_settings() -> None:
     assignments = re.findall(
         r"^#?([A-Z_]+)=(.*)$", (ROOT / "deploy/systemd/covey.env").read_text(), re.MULTILINE

@@ -16,7 +16,7 @@ from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeAlias
+from typing import NamedTuple, Self
 from urllib.parse import quote, urlsplit
 
 from app.inbound.routed_message import RoutedMessage, UnexpectedResponseError
@@ -32,7 +32,6 @@ TIMEOUT_SECONDS = 60.0
 
 ATTEMPTS = 2
 """How often to send a message if the connection breaks: a kept connection can be closed at any time."""
-
 
 HEADER = b"Received: by covey\r\n\r\n"
 """Header for a message without any, which the service takes for JSON, a form, or nothing, and refuses. What a
@@ -51,8 +50,23 @@ class NotRoutedError(Exception):
         self.status = status
 
 
-Response: TypeAlias = tuple[int, str, bytes]
-"""Status, its reason, and the content."""
+class Response(NamedTuple):
+    """A response of the service.
+
+    Attributes:
+        status: its HTTP status.
+        reason: the text of the status.
+        content: its body.
+    """
+
+    status: int
+    reason: str
+    content: bytes
+
+    @property
+    def needs_header(self) -> bool:
+        """Whether the message must be sent again after ``HEADER``."""
+        return self.status == 400 and b'"not_a_message"' in self.content
 
 
 class RouterClient:
@@ -85,7 +99,7 @@ class RouterClient:
         """
         headers = {**self._headers, "traceparent": new_traceparent()}
         response = self._send(message, headers)
-        if needs_header(response):
+        if response.needs_header:
             response = self._send(HEADER + message, headers)
         return decision_of(response, self._url)
 
@@ -93,9 +107,10 @@ class RouterClient:
         for attempt in range(1, ATTEMPTS + 1):
             is_new = self._http.sock is None
             try:
-                self._http.request("POST", self._path, message, headers)
+                with suppress(BrokenPipeError, ConnectionResetError):  # refused before all of it was sent
+                    self._http.request("POST", self._path, message, headers)
                 response = self._http.getresponse()
-                return response.status, response.reason, response.read()
+                return Response(response.status, response.reason, response.read())
             except (OSError, HTTPException) as error:
                 self._http.close()
                 is_refused = is_new and isinstance(error, ConnectionRefusedError)
@@ -174,25 +189,19 @@ def new_traceparent() -> str:
     return f"00-{os.urandom(16).hex()}-{os.urandom(8).hex()}-01"
 
 
-def needs_header(response: Response) -> bool:
-    """Return whether the service did not recognize a message, which must be sent again with ``HEADER``."""
-    status, _, content = response
-    return status == 400 and b'"not_a_message"' in content
-
-
 def decision_of(response: Response, url: str) -> RoutedMessage:
     """Read a response of the service.
 
     Raises:
         NotRoutedError: it is no decision.
     """
-    status, reason, content = response
-    if status != 200:
+    if response.status != 200:
+        reason = response.reason
         with suppress(ValueError, LookupError, TypeError, RecursionError):  # it is of another server
-            reason = str(json.loads(content)["detail"])
-        raise NotRoutedError(f"the service returned {status}: {reason}", status)
+            reason = str(json.loads(response.content)["detail"])
+        raise NotRoutedError(f"the service returned {response.status}: {reason}", response.status)
     try:
-        return RoutedMessage.from_json(content)
+        return RoutedMessage.from_json(response.content)
     except UnexpectedResponseError as error:
         raise NotRoutedError(f"{error}; is {url} the address of the service?") from error
 

@@ -45,6 +45,7 @@ AREAS = (
     "storage",
     "database",
     "mailbox",
+    "mail_path",
 )
 
 

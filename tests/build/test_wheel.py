@@ -79,8 +79,15 @@ def requirements(wheel: Path) -> dict[str, set[str]]:
 def test_the_wheel_contains_the_library_inside_of_covey(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = Counter(archive.namelist())
-        tops = {name.partition("/")[0] for name in names if ".dist-info" not in name}
+        tops = {
+            name.partition("/")[0] for name in names if not re.match(r"covey-[^/]*\.(dist-info|data)/", name)
+        }
         assert tops == {"app", "covey", "migrations", "workers"}
+        (script,) = [archive.getinfo(name) for name in names if ".data/" in name]
+        assert script.filename.endswith("/scripts/covey")
+        assert script.external_attr >> 16 & 0o111 == 0o111
+        # An installer replaces this line.
+        assert archive.read(script).startswith(b"#!python\n")
         assert max(names.values()) == 1
         assert "covey/py.typed" in names
         for folder, target in (("models", "covey/models"), ("covey", "covey"), ("app", "app")):

@@ -23,13 +23,15 @@ import postfix
 import production
 import pytest
 from mail_recipes import covey_smtp, recipe, smtp_filter
+from recording_mail_server import mail_server
 from required import missing
 from stack import Stack, departments
 from waiting import LIMIT_SECONDS
 
 pytestmark = [pytest.mark.faults, pytest.mark.system]
 
-COVEY = "/opt/covey/.venv/bin/covey"
+COVEY = "/opt/covey/bin/covey"
+KEY = "--key-file /etc/covey/mail-key"
 USERS = ["billing", "shipping", "support", "sales", "desk", "office"]
 
 
@@ -83,6 +85,13 @@ def message(number: int) -> bytes:
     return mail.as_bytes()
 
 
+def settings(name: str) -> dict[str, str]:
+    """Return the parameters for ``main.cf`` of a recipe."""
+    found = dict(re.findall(r"^(\w+) = (.*)$", recipe(name), re.MULTILINE))
+    assert found
+    return found
+
+
 @contextmanager
 def relay(service: Service) -> Iterator[str]:
     """Yield a command for recipes that stands for ``covey``; it uses the service of this test."""
@@ -99,7 +108,12 @@ def running_postfix(
     with relay(service) as command:
         first = re.search(r"^\w+ +unix", master, re.MULTILINE)
         assert first is not None
-        services = master[first.start() :].replace(COVEY, command).replace("user=covey", "user=nobody")
+        services = (
+            master[first.start() :]
+            .replace(COVEY, command)
+            .replace(KEY, "")
+            .replace("user=covey", "user=nobody")
+        )
         services = services.replace("/usr/sbin/sendmail", "/usr/sbin/sendmail -C {folder}")
         with postfix.server(USERS, main, master=services, content_filter=content_filter) as server:
             yield server
@@ -111,7 +125,7 @@ def test_postfix_adds_the_fields_to_every_message_while_the_service_stops_and_st
     master = recipe("postfix-filter")
     content_filter = re.search(r"content_filter=(\S+)", master)
     assert content_filter is not None
-    with running_postfix(service, master, content_filter=content_filter[1]) as server:
+    with running_postfix(service, master, settings("postfix-filter-main"), content_filter[1]) as server:
         server.submit(message(0), ["billing@example.org", "sales@example.org"])
         server.wait_until_empty()
         service.stop()
@@ -130,10 +144,28 @@ def test_postfix_adds_the_fields_to_every_message_while_the_service_stops_and_st
         assert len(server.delivered("sales")) == 1
 
 
+def test_a_header_with_8_bit_text_reaches_a_server_without_smtputf8(service: Service) -> None:
+    master = recipe("postfix-filter")
+    content_filter = re.search(r"content_filter=(\S+)", master)
+    assert content_filter is not None
+    with mail_server() as hop:
+        hop.extensions = ["8BITMIME"]
+        main = {**settings("postfix-filter-main"), "virtual_transport": f"smtp:{_bracketed(hop.address)}"}
+        with running_postfix(service, master, main, content_filter[1]) as server:
+            content = message(5).replace(b"Subject: Invoice", "Subject: Bücher".encode())
+            server.submit(content, ["billing@example.org"])
+            server.wait_until_empty()
+        (received,) = hop.messages
+        assert "Subject: Bücher".encode() in received.content
+
+
+def _bracketed(address: str) -> str:
+    host, _, port = address.rpartition(":")
+    return f"[{host}]:{port}"
+
+
 def test_postfix_delivers_to_the_departments(service: Service) -> None:
-    main = dict(re.findall(r"^(\w+) = (.*)$", recipe("postfix-deliver-main"), re.MULTILINE))
-    assert main
-    with running_postfix(service, recipe("postfix-deliver"), main) as server:
+    with running_postfix(service, recipe("postfix-deliver"), settings("postfix-deliver-main")) as server:
         service.stop()
         server.submit(message(4), ["office@example.org"])
         server.wait_for_deferred(1)
@@ -178,7 +210,11 @@ def test_postfix_filters_every_message_while_the_service_and_the_filter_stop_and
 def test_postfix_filters_messages_before_it_accepts_them(service: Service) -> None:
     port, next_port = production.free_port(), production.free_port()
     # Without notify_classes, Postfix would also write to its administrator.
-    main = {"smtpd_proxy_filter": f"127.0.0.1:{port}", "notify_classes": ""}
+    main = {
+        **settings("postfix-proxy-main"),
+        "smtpd_proxy_filter": f"127.0.0.1:{port}",
+        "notify_classes": "",
+    }
     with postfix.server(USERS, main, master=smtp_filter(port, next_port)[1]) as server:
         with pytest.raises(smtplib.SMTPRecipientsRefused, match="451"):
             server.submit(message(30), ["billing@example.org"])
@@ -245,7 +281,10 @@ def test_procmail_files_a_message_by_its_departments_or_defers_it(service: Servi
     if program is None:
         missing("procmail is not installed (on Debian: the package procmail)")
     script, rules = tmp_path / "covey", tmp_path / "rules"
-    rules.write_text(f"MAILDIR={tmp_path}\nDEFAULT=Inbox/\n" + recipe("procmail").replace(COVEY, str(script)))
+    rules.write_text(
+        f"MAILDIR={tmp_path}\nDEFAULT=Inbox/\n"
+        + recipe("procmail").replace(COVEY, str(script)).replace(KEY, "")
+    )
 
     def deliver(mail: bytes) -> int:
         script.write_text(f'#!/bin/sh\nCOVEY_URL={service.url} exec {sys.executable} -m app "$@"\n')

@@ -15,7 +15,6 @@ from app.inbound.service_client import (
     check_url,
     decision_of,
     headers_with,
-    needs_header,
     path_of,
     unavailable,
 )
@@ -46,22 +45,21 @@ class AsyncRouterClient:
         Raises:
             NotRoutedError: there is no decision.
         """
-        response = await self._send(message, traceparent)
-        if needs_header(response):
-            response = await self._send(HEADER + message, traceparent)
+        headers = {"traceparent": traceparent}
+        response = await self._send(message, headers)
+        if response.needs_header:
+            response = await self._send(HEADER + message, headers)
         return decision_of(response, self._url)
 
-    async def _send(self, message: bytes, traceparent: str) -> Response:
+    async def _send(self, message: bytes, headers: dict[str, str]) -> Response:
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                response = await self._http.post(
-                    self._path, content=message, headers={"traceparent": traceparent}
-                )
+                response = await self._http.post(self._path, content=message, headers=headers)
             except httpx.HTTPError as error:
                 if attempt == ATTEMPTS or isinstance(error, httpx.TimeoutException | httpx.ConnectError):
                     raise unavailable(error) from error
             else:
-                return response.status_code, response.reason_phrase, response.content
+                return Response(response.status_code, response.reason_phrase, response.content)
         raise AssertionError("unreachable")
 
     async def close(self) -> None:

@@ -491,16 +491,15 @@ class FilterProtocol(SMTP):
             replies = await self._hop.send(lines, n_replies)
             # The transaction has ended.
             self._has_sender = False
-        event = (
-            "smtp.message_handed_on" if any(reply.accepts for reply in replies) else "smtp.message_refused"
-        )
-        log.info(
-            event,
-            decision=dict(fields)["X-Covey-Decision"],
-            replies=[str(reply)[:200] for reply in replies[:LOGGED_REPLIES]],
-            seconds=round(time.monotonic() - began, 3),
-            **facts,
-        )
+        facts |= {
+            "decision": dict(fields)["X-Covey-Decision"],
+            "replies": [str(reply)[:200] for reply in replies[:LOGGED_REPLIES]],
+            "seconds": round(time.monotonic() - began, 3),
+        }
+        if any(reply.accepts for reply in replies):
+            log.info("smtp.message_handed_on", **facts)
+        else:
+            log.info("smtp.message_refused", **facts)
         return replies
 
 
