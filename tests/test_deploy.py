@@ -112,7 +112,11 @@ def test_the_script_for_operators_is_an_executable_shell_script() -> None:
 def test_the_operations_page_documents_every_metric() -> None:
     page = "".join((ROOT / "docs" / name).read_text() for name in ("operations.md", "mail.md"))
     sources = [*(ROOT / "app").rglob("*.py"), *(ROOT / "workers").rglob("*.py")]
-    names = {name for path in sources for name in re.findall(r'^ *"(covey_[a-z_]+)"', path.read_text(), re.M)}
+    names = {
+        name
+        for path in sources
+        for name in re.findall(r'^ *"(covey_[a-z_]+)"', path.read_text(), re.MULTILINE)
+    }
     assert {"covey_decisions", "covey_mail_healthy", "covey_worker_heartbeat_age_seconds"} <= names
     assert [name for name in names if f"`{name}" not in page] == []
 
