@@ -109,7 +109,7 @@ class Reply:
 class NextHop:
     """A session with the next hop. Only one of its methods may run at the same time.
 
-    Whatever interrupts a command or a message also breaks the connection, since nobody would know what the
+    Whatever interrupts a command or a message also breaks the connection, since it would be unknown what the
     next reply is about, and since the next hop must drop a message that is incomplete.
 
     Attributes:

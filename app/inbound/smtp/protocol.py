@@ -82,7 +82,7 @@ class FilterState:
         next_hop: the server that gets the messages.
         filter: routes the messages.
         monitor: counts the messages.
-        clients: networks of the clients that may connect, beside this machine.
+        clients: networks of the clients that may connect, in addition to this machine.
         max_bytes: maximum size of a message.
         arriving: limits how many long messages are in memory at the same time.
         routing: limits how many messages are routed and handed on at the same time.

@@ -38,7 +38,7 @@ class FilterOptions:
     Attributes:
         listen: the address to listen on, and whether to speak LMTP there.
         next_hop: the server that gets the messages.
-        clients: networks of the clients that may connect, beside this machine.
+        clients: networks of the clients that may connect, in addition to this machine.
         when_unavailable: what to do with a message that cannot be routed.
         max_bytes: maximum size of a message.
         review_to: the destination of messages that need a review; None: those of the departments.
