@@ -135,6 +135,7 @@ def _reason(status: int) -> str:
     if status == EX_TEMPFAIL:
         return "its process could not reach the database or the disk"
     if status < 0:
-        name = signal.Signals(-status).name
+        # Python has no names for most real-time signals.
+        name = signal.Signals(-status).name if -status in set(signal.Signals) else f"signal {-status}"
         return f"its process was killed by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
     return f"its process exited with status {status}"

@@ -444,3 +444,11 @@ def test_a_stop_ends_an_attempt_that_cannot_record_its_end(
     job = Run(ctx, "sleep", tmp_path, job_seconds=0.1).attempt()
     assert calls == 2
     assert job.state == "running", "the lease decides later"
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [(-9, "killed by SIGKILL (out of memory?)"), (-40, "killed by signal 40"), (-64, "killed by SIGRTMAX")],
+)
+def test_every_signal_that_kills_a_job_has_a_name(status: int, reason: str) -> None:
+    assert attempt._reason(status) == f"its process was {reason}"
