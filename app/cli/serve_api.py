@@ -18,6 +18,7 @@ from app.cli.open_files import backlog, max_connections, raise_limit
 from app.keys.service import AuthenticationRequiredError
 from app.main import create_app, require_servable
 from app.server.api_processes import COUNTS
+from app.server.fork import end_process
 from app.server.process_name import name_process
 from app.server.protocol import ConnectionLimits, HttpProtocol
 from app.server.server import Server
@@ -80,6 +81,10 @@ def serve_api(
     if sockets is not None and shared_dir is not None:
         shared = SharedListener(sockets.pop(), ConnectionCounts(shared_dir / COUNTS), number)
     server = Server(config, app, drain_seconds=settings.drain_seconds, ready_fd=ready_fd, shared=shared)
-    server.run(sockets=sockets)
+    try:
+        server.run(sockets=sockets)
+    except (Exception, SystemExit) as error:  # noqa: BLE001
+        # It may listen already. Threads that still run must not keep the process, and with it the port.
+        end_process(error)
     if not server.started:
-        raise CommandError(f"cannot listen on {settings.host}:{settings.port}", NOT_STARTED)
+        end_process(SystemExit(NOT_STARTED))  # uvicorn has logged the reason

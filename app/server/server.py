@@ -14,17 +14,11 @@ import os
 import socket
 from types import FrameType
 
-import structlog
 import uvicorn
 from fastapi import FastAPI
 
 from app.server.protocol import HttpProtocol
 from app.server.shared_listener import SharedListener
-
-log = structlog.get_logger()
-
-START_FAILED = 1
-"""Exit status of a process whose start failed."""
 
 LINGER_SECONDS = 0.5
 """How long idle connections stay open after the server stops accepting new ones."""
@@ -78,18 +72,7 @@ class Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start to accept requests, and report it on ``ready_fd``.
-
-        If that fails, for example because the supervisor has died, the process ends at once: threads of the
-        application would keep it and its port, and nothing would serve the connections to it.
-        """
-        try:
-            await self._startup(sockets)
-        except Exception:
-            log.exception("api.start_failed")
-            os._exit(START_FAILED)
-
-    async def _startup(self, sockets: list[socket.socket] | None) -> None:
+        """Start to accept requests, and report it on ``ready_fd``."""
         await super().startup(sockets)
         # Otherwise each full collection of garbage passes over all modules and schemas, which takes more than
         # 100 ms, during which no request continues.

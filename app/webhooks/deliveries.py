@@ -214,7 +214,9 @@ def claim_due(db: Database, in_flight: Mapping[str, int], limit: int) -> list[At
 
 def _claim(tx: Transaction, webhook_id: str, limit: int) -> list[Attempt]:
     delivery = tables.WebhookDelivery
-    webhook = tx.session.get_one(tables.Webhook, webhook_id)
+    webhook = tx.session.get(tables.Webhook, webhook_id)
+    if webhook is None:  # deleted since its events were found
+        return []
     rows = tx.session.scalars(
         select(delivery)
         .where(delivery.state == "pending", delivery.webhook_id == webhook_id, delivery.due_at <= tx.now)

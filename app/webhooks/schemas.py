@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
+import httpx
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
 
 from app.api.schemas import Name, NextCursor, OneLine, RequestModel, ResponseModel, Timestamp
@@ -28,6 +29,12 @@ def _receiver(url: str) -> str:
         raise ValueError("must not contain a user name or password; requests are signed instead")
     if parts.fragment or port == 0:
         raise ValueError("must not contain a fragment or the port 0")
+    try:
+        # What the sender does with the name: it must be valid in a URL and for the resolver.
+        httpx.URL(url).host.encode("idna")
+        parts.hostname.encode("idna")
+    except (ValueError, httpx.InvalidURL) as error:
+        raise ValueError(f"has no valid host name: {error}") from error
     return url
 
 

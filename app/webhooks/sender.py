@@ -125,8 +125,8 @@ class WebhookSender:
         self, client: httpx.AsyncClient, resolvers: ThreadPoolExecutor, attempt: Attempt
     ) -> Outcome:
         try:
+            url = httpx.URL(attempt.url)
             async with asyncio.timeout(ATTEMPT_SECONDS):
-                url = httpx.URL(attempt.url)
                 addresses = await self._resolve(resolvers, url)
                 status = await _post(client, url, addresses, attempt)
         except TimeoutError:
@@ -135,7 +135,7 @@ class WebhookSender:
             return Outcome(None, str(error))
         except socket.gaierror:
             return Outcome(None, f"the name {url.host} cannot be resolved")
-        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - otherwise the event would be pending for ever
             return Outcome(None, _reason(error))
         return Outcome(status, _refusal(status))
 

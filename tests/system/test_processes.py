@@ -6,6 +6,8 @@ import os
 import re
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -173,6 +175,31 @@ def test_an_address_in_use_is_reported_even_if_its_owner_would_share_it(two: Sta
         )
     assert done.returncode == NOT_STARTED
     assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in done.stderr
+
+
+def test_a_process_whose_supervisor_has_died_at_its_start_ends_despite_threads(two: Stack) -> None:
+    # Nothing reads from the pipe on which the process reports that it is ready.
+    reader, writer = os.pipe()
+    os.close(reader)
+    program = (
+        "import sys, threading; threading.Thread(target=threading.Event().wait).start(); "
+        f"sys.argv[1:] = ['api', '--port', '0', '--ready-fd', '{writer}']; "
+        "import runpy; runpy.run_module('app', run_name='__main__')"
+    )
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "COVEY_DATA_DIR": str(two.data)},
+            pass_fds=[writer],
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=LIMIT_SECONDS,
+            check=False,
+        )
+    finally:
+        os.close(writer)
+    assert ended.returncode == 1
+    assert "BrokenPipeError" in ended.stderr
 
 
 def test_processes_are_replaced_one_by_one_without_losing_a_request_and_stop_together(two: Stack) -> None:

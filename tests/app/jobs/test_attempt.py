@@ -82,10 +82,6 @@ def kill_itself(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def end_by_signal_without_a_name(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
-    os.kill(os.getpid(), 40)
-
-
 def exit_with_status(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
     os._exit(3)
 
@@ -262,7 +258,6 @@ def test_a_job_that_raises_an_error_fails_with_its_code(
     ("action", "reason"),
     [
         ("kill_itself", "SIGKILL"),
-        ("end_by_signal_without_a_name", "signal 40"),
         ("exit_with_status", "status 3"),
         ("return_without_finishing", "status 0"),
     ],
@@ -494,3 +489,11 @@ def test_a_stop_ends_an_attempt_that_cannot_record_its_end(
     job = Run(ctx, "sleep", tmp_path, job_seconds=0.1).attempt()
     assert calls == 2
     assert job.state == "running", "the lease decides later"
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [(-9, "killed by SIGKILL (out of memory?)"), (-40, "killed by signal 40"), (-64, "killed by SIGRTMAX")],
+)
+def test_every_signal_that_kills_a_job_has_a_name(status: int, reason: str) -> None:
+    assert attempt._reason(status) == f"its process was {reason}"

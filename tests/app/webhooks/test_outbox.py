@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import rows
-from sqlalchemy import func, select
+from sqlalchemy import delete, func, select
 
 from app.api.idempotency import NOT_IDEMPOTENT
 from app.context import AppContext
@@ -216,6 +216,22 @@ def test_a_receiver_that_is_gone_is_disabled_at_once(ctx: AppContext) -> None:
     (attempt,) = webhook_deliveries.claim_due(ctx.db, {}, 10)
     webhook_deliveries.record(ctx.db, attempt, Outcome(410, "the receiver returned 410"))
     assert service.get(ctx.db, webhook_id).disabled_reason == "the receiver returned 410 Gone"
+
+
+def test_a_webhook_that_is_deleted_while_events_are_claimed_delays_no_other(
+    ctx: AppContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deleted, other = create(ctx), create(ctx)
+    end_job(ctx.db)
+
+    def claim(tx: Any, webhook_id: str, limit: int) -> Any:
+        if webhook_id == deleted:
+            tx.session.execute(delete(tables.Webhook).where(tables.Webhook.id == deleted))
+        return original(tx, webhook_id, limit)
+
+    original = webhook_deliveries._claim
+    monkeypatch.setattr(webhook_deliveries, "_claim", claim)
+    assert [attempt.webhook_id for attempt in webhook_deliveries.claim_due(ctx.db, {}, 10)] == [other]
 
 
 def test_an_outcome_for_a_deleted_webhook_is_ignored(ctx: AppContext) -> None:

@@ -256,6 +256,15 @@ def test_a_name_that_cannot_be_resolved_is_an_error(
     assert item["error"] == "the name receiver.invalid cannot be resolved"
 
 
+def test_every_exception_is_an_outcome(service: InProcessApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_host: str) -> list[str]:
+        raise UnicodeError("label empty or too long")
+
+    monkeypatch.setattr(webhook_sender, "_addresses", fail)
+    item = send_test(service, create(service, "https://receiver.invalid/"))
+    assert item["error"] == "UnicodeError: label empty or too long"
+
+
 def test_the_certificate_must_have_the_name_of_the_url(
     service: InProcessApi, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
