@@ -982,6 +982,15 @@ def test_a_filter_that_stops_finishes_the_message_in_progress(mail_filter: Runni
         client.close()
 
 
+def test_a_connection_that_was_accepted_just_before_the_stop_is_closed(mail_filter: RunningFilter) -> None:
+    mail_filter._server._state.stopping = True
+    with (
+        socket.create_connection((mail_filter.address.host, mail_filter.address.port)) as connection,
+        connection.makefile("rb") as file,
+    ):
+        assert file.read().startswith(b"421 4.3.2")
+
+
 def test_the_filter_listens_on_a_unix_socket(hop: RecordingMailServer, tmp_path: Path) -> None:
     path = tmp_path / "filter"
     options = FilterOptions(Address(False, str(path), 0), Address.parse(hop.address))
