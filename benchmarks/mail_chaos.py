@@ -160,7 +160,7 @@ class Daemon:
 
 @dataclass
 class Result:
-    """What became of the messages of one path.
+    """The outcome of the messages of one path.
 
     Attributes:
         path: how they went.
@@ -186,7 +186,7 @@ class Result:
 
 
 def main() -> int:
-    """Run the chaos, and print what became of the messages."""
+    """Run the chaos, and print the outcomes."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -81,7 +81,7 @@ def _shapes() -> Iterator[tuple[str, Shape]]:
         yield f"unsigned SES, 2 MB of {what}", shape
     for what, start, part in (
         ("CR LF CR", b"Subject: a\r\n\r\n", b"\r\n\r"),
-        ("CR LF CR in the header", b"", b"\r\n\r"),
+        ("CR LF CR in the header", b"Subject: a", b"\r\n\r"),
         ("CR CR LF", b"Subject: a\r\r\n\r\r\n", b"\r\r\n"),
         ("CR", b"Subject: a\r\n\r\n", b"\r"),
         ("LF", b"Subject: a\r\n\r\n", b"\n"),
