@@ -496,4 +496,4 @@ def test_a_stop_ends_an_attempt_that_cannot_record_its_end(
     [(-9, "killed by SIGKILL (out of memory?)"), (-40, "killed by signal 40"), (-64, "killed by SIGRTMAX")],
 )
 def test_every_signal_that_kills_a_job_has_a_name(status: int, reason: str) -> None:
-    assert attempt._reason(status) == f"its process was {reason}"
+    assert attempt._reason(status, []) == f"its process was {reason}"
