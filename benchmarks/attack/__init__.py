@@ -31,6 +31,7 @@ from benchmarks.attack.harness import ATTACKS, Attack
 AREAS = (
     "text",
     "requests",
+    "providers",
     "artifacts",
     "keys",
     "connections",
