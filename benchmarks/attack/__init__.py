@@ -33,6 +33,7 @@ AREAS = (
     "requests",
     "event_loop",
     "http_edges",
+    "providers",
     "artifacts",
     "keys",
     "connections",
