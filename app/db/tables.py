@@ -586,9 +586,9 @@ class Webhook(Base):
     """The only router whose decisions are sent. None: all routers."""
     model: Mapped[str | None] = mapped_column(String(64))
     """The only model whose events are sent. None: all models."""
-    secret: Mapped[str] = mapped_column(String(100))
-    """The key of the signatures. It is stored as it is, because every signature needs it."""
-    previous_secret: Mapped[str | None] = mapped_column(String(100))
+    secret: Mapped[str] = mapped_column(String(300))
+    """The key of the signatures; see ``app.webhooks.secrets``."""
+    previous_secret: Mapped[str | None] = mapped_column(String(300))
     """The secret before the last rotation. It signs too until ``previous_secret_expires_at``."""
     previous_secret_expires_at: Mapped[datetime | None]
     created_at: Mapped[datetime]
@@ -625,6 +625,8 @@ class WebhookDelivery(Base):
     created_at: Mapped[datetime]
     last_attempt_at: Mapped[datetime | None]
     response_status: Mapped[int | None] = mapped_column(Integer)
+    response_body: Mapped[str | None] = mapped_column(Text)
+    """The beginning of the last response."""
     error: Mapped[str | None] = mapped_column(Text)
     finished_at: Mapped[datetime | None]
 

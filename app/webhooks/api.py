@@ -7,7 +7,7 @@ from fastapi import Response
 from app.api.base_route import AdminScope, Context, resource, response_headers, responses
 from app.api.idempotency import IdempotencyHeader
 from app.api.paging import PageQuery
-from app.api.schemas import WebhookId
+from app.api.schemas import DeliveryId, WebhookId
 from app.webhooks import service
 from app.webhooks.schemas import (
     Delivery,
@@ -67,8 +67,23 @@ def get(ctx: Context, webhook_id: WebhookId) -> Webhook:
     response_description="A page of events for the webhook.",
 )
 def list_deliveries(ctx: Context, webhook_id: WebhookId, page: PageQuery) -> DeliveryPage:
-    """List the events for a webhook, newest first, and what became of them."""
+    """List the events for a webhook, newest first, with their outcomes."""
     return service.page_deliveries(ctx.db, webhook_id, page)
+
+
+@router.post(
+    "/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver",
+    status_code=202,
+    dependencies=[AdminScope],
+    responses=responses(404, 409),
+    response_description="The event, which is sent soon.",
+)
+def redeliver(ctx: Context, webhook_id: WebhookId, delivery_id: DeliveryId) -> Delivery:
+    """Send an event to a webhook again, whether the receiver has accepted it or not.
+
+    The request has the same `webhook-id` as before.
+    """
+    return service.redeliver(ctx.db, webhook_id, delivery_id)
 
 
 @router.post(
@@ -102,7 +117,7 @@ def rotate(
     each secret. If you repeat the request with the same `Idempotency-Key`, the API returns 409, and the
     secrets do not change.
     """
-    return service.rotate(ctx.db, webhook_id, body, idempotency)
+    return service.rotate(ctx, webhook_id, body, idempotency)
 
 
 @router.delete(

@@ -59,7 +59,7 @@ class Attempt:
         delivery_id: id of the event and its delivery.
         webhook_id: id of the webhook.
         url: the receiver.
-        secrets: keys of the signatures.
+        secrets: keys of the signatures, as they are stored.
         event: kind of the event.
         data: content of the event.
         created_at: time of the event.
@@ -81,10 +81,12 @@ class Outcome:
     Attributes:
         status: status of the response; None if there was none.
         error: why the attempt has failed; None if the receiver has accepted the event.
+        body: the beginning of the response; None if there was none, or it is empty.
     """
 
     status: int | None
     error: str | None
+    body: str | None = None
 
     @property
     def is_gone(self) -> bool:
@@ -250,7 +252,7 @@ def record(db: Database, attempt: Attempt, outcome: Outcome) -> None:
         row = tx.session.get(tables.WebhookDelivery, attempt.delivery_id, with_for_update=True)
         if webhook is None or row is None or row.state != "pending":
             return
-        row.response_status, row.error = outcome.status, outcome.error
+        row.response_status, row.response_body, row.error = outcome.status, outcome.body, outcome.error
         if outcome.error is None:
             row.state, row.finished_at = "delivered", tx.now
             webhook.last_success_at, webhook.failing_since = tx.now, None

@@ -142,6 +142,8 @@ class Delivery(ResponseModel):
     """Time of the last attempt. Absent if there was none."""
     response_status: int | None = None
     """Status of the last response. Absent if there was none."""
+    response_body: str | None = None
+    """The first 2,000 bytes of the last response, as text. Absent if it was empty."""
     error: str | None = None
     """Why the last attempt has failed. Absent if it has not."""
     finished_at: Timestamp | None = None

@@ -14,6 +14,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,10 +25,12 @@ from sqlalchemy.exc import SQLAlchemyError
 from standardwebhooks import Webhook
 
 from app.context import AppContext
+from app.routing.message_cipher import UnknownKeyError
 from app.version import __version__
 from app.webhooks import deliveries
 from app.webhooks.addresses import is_public
 from app.webhooks.deliveries import Attempt, Outcome
+from app.webhooks.secrets import revealed
 
 log = structlog.get_logger()
 
@@ -35,6 +39,12 @@ ATTEMPT_SECONDS = 20.0
 
 CONNECT_SECONDS = 5.0
 """Time limit of a connection to one address."""
+
+BODY_SECONDS = 2.0
+"""Time for the beginning of a response, after its head."""
+
+MAX_BODY_BYTES = 2_000
+"""Number of bytes of a response that are recorded."""
 
 MAX_ADDRESSES = 4
 """Maximum number of addresses of a name to which one attempt connects, one after the other."""
@@ -126,9 +136,14 @@ class WebhookSender:
     ) -> Outcome:
         try:
             url = httpx.URL(attempt.url)
+            settings, webhook_id = self._ctx.settings, attempt.webhook_id
+            secrets = [revealed(settings, webhook_id, secret) for secret in attempt.secrets]
             async with asyncio.timeout(ATTEMPT_SECONDS):
                 addresses = await self._resolve(resolvers, url)
-                status = await _post(client, url, addresses, attempt)
+                response = await _post(client, url, addresses, replace(attempt, secrets=tuple(secrets)))
+            body = await _beginning(response)
+        except UnknownKeyError:
+            return Outcome(None, "COVEY_ENCRYPTION_KEY of the worker lacks the key of the webhook's secret")
         except TimeoutError:
             return Outcome(None, f"there was no response within {ATTEMPT_SECONDS:.0f} s")
         except RefusedAddressError as error:
@@ -137,7 +152,7 @@ class WebhookSender:
             return Outcome(None, f"the name {url.host} cannot be resolved")
         except Exception as error:  # noqa: BLE001 - otherwise the event would be pending for ever
             return Outcome(None, _reason(error))
-        return Outcome(status, _refusal(status))
+        return Outcome(response.status_code, _refusal(response.status_code), body)
 
     async def _resolve(self, resolvers: ThreadPoolExecutor, url: httpx.URL) -> list[str]:
         """Return the addresses of a host, after checking all of them.
@@ -198,8 +213,10 @@ def _addresses(host: str) -> list[str]:
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
-async def _post(client: httpx.AsyncClient, url: httpx.URL, addresses: Sequence[str], attempt: Attempt) -> int:
-    """Send an event to the first address that accepts a connection. Return the status of the response.
+async def _post(
+    client: httpx.AsyncClient, url: httpx.URL, addresses: Sequence[str], attempt: Attempt
+) -> httpx.Response:
+    """Send an event to the first address that accepts a connection. Return the response, without its body.
 
     The request goes to the address that was checked. Its ``Host``, and the name in the certificate that the
     receiver must have, are those of the URL.
@@ -208,6 +225,7 @@ async def _post(client: httpx.AsyncClient, url: httpx.URL, addresses: Sequence[s
     headers = {
         "Host": url.netloc.decode(),
         "Content-Type": "application/json",
+        "Accept-Encoding": "identity",  # the beginning of the response is recorded as it is
         "User-Agent": f"Covey/{__version__}",
         **signed_headers(attempt, datetime.now(UTC), body),
     }
@@ -222,9 +240,24 @@ async def _post(client: httpx.AsyncClient, url: httpx.URL, addresses: Sequence[s
             if number == len(addresses):
                 raise
             continue
-        await response.aclose()  # nothing reads the body, however long it is
-        return response.status_code
+        return response
     raise OSError("the name has no address")
+
+
+async def _beginning(response: httpx.Response) -> str | None:
+    """Return the first bytes of a response as text, and close it. The status counts, whatever follows it."""
+    content = b""
+    with suppress(httpx.HTTPError, TimeoutError):
+        async with asyncio.timeout(BODY_SECONDS):
+            async for part in response.aiter_raw():
+                content += part[: MAX_BODY_BYTES - len(content)]
+                if len(content) == MAX_BODY_BYTES:
+                    break
+    with suppress(httpx.HTTPError):
+        await response.aclose()
+    text = content.decode(errors="replace")
+    readable = (character if character.isprintable() or character == "\n" else " " for character in text)
+    return "".join(readable).strip() or None
 
 
 def _refusal(status: int) -> str | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import secrets
 from datetime import timedelta
 from urllib.parse import urlsplit
 
@@ -28,6 +26,7 @@ from app.webhooks.schemas import (
     WebhookPage,
     WebhookRotate,
 )
+from app.webhooks.secrets import new_secret, stored
 
 MAX_WEBHOOKS = 100
 """Maximum number of webhooks. Every event looks at all of them."""
@@ -48,7 +47,7 @@ def create(ctx: AppContext, body: WebhookCreate, idempotency: Idempotency) -> We
     """
     idempotency.first_response(ctx.db, WebhookCreated, one_time_field="secret")
     _check(body, allow_private=ctx.settings.webhooks_allow_private)
-    secret = _new_secret()
+    secret = new_secret()
 
     def work(tx: Transaction) -> WebhookCreated:
         if (tx.session.scalar(select(func.count()).select_from(tables.Webhook)) or 0) >= MAX_WEBHOOKS:
@@ -56,13 +55,14 @@ def create(ctx: AppContext, body: WebhookCreate, idempotency: Idempotency) -> We
                 f"there are {MAX_WEBHOOKS} webhooks, which is the limit; delete one first",
                 code="too_many_webhooks",
             )
+        webhook_id = new_id("wh")
         row = tables.Webhook(
-            id=new_id("wh"),
+            id=webhook_id,
             url=body.url,
             events=sorted(set(body.events)),
             router=body.router,
             model=body.model,
-            secret=secret,
+            secret=stored(ctx.settings, webhook_id, secret),
             created_at=tx.now,
             decisions_read_to=tx.now,
         )
@@ -124,32 +124,49 @@ def send_test(db: Database, webhook_id: str) -> Delivery:
         return _delivery_to_response(row)
 
 
-def rotate(db: Database, webhook_id: str, body: WebhookRotate, idempotency: Idempotency) -> WebhookCreated:
+def redeliver(db: Database, webhook_id: str, delivery_id: str) -> Delivery:
+    """Queue an event again, whatever its state, with all its attempts.
+
+    Raises:
+        NotFound: the webhook does not exist, or has no such event.
+        Conflict: the webhook is disabled.
+    """
+    with db.write() as tx:
+        webhook = _get_or_404(tx.session, webhook_id, lock=True)
+        row = tx.session.get(tables.WebhookDelivery, delivery_id, with_for_update=True)
+        if row is None or row.webhook_id != webhook_id:
+            raise NotFound(f"there is no delivery {delivery_id} of webhook {webhook_id}")
+        if webhook.disabled_at is not None:
+            raise Conflict(
+                f"webhook {webhook_id} is disabled; send a test, which enables it if the receiver accepts it",
+                code="webhook_disabled",
+            )
+        row.state, row.attempts, row.due_at, row.finished_at = "pending", 0, tx.now, None
+        tx.session.flush()
+        return _delivery_to_response(row)
+
+
+def rotate(ctx: AppContext, webhook_id: str, body: WebhookRotate, idempotency: Idempotency) -> WebhookCreated:
     """Give a webhook a new secret; the old one signs too for the grace period."""
-    idempotency.first_response(db, WebhookCreated, one_time_field="secret")
-    secret = _new_secret()
+    idempotency.first_response(ctx.db, WebhookCreated, one_time_field="secret")
+    secret = new_secret()
 
     def work(tx: Transaction) -> WebhookCreated:
         row = _get_or_404(tx.session, webhook_id, lock=True)
         grace = timedelta(seconds=body.grace_seconds)
         row.previous_secret = row.secret if grace else None
         row.previous_secret_expires_at = tx.now + grace if grace else None
-        row.secret = secret
+        row.secret = stored(ctx.settings, webhook_id, secret)
         tx.session.flush()
         return WebhookCreated(**_to_response(row).model_dump(), secret=secret)
 
-    return idempotency.run(db, WebhookCreated, work, one_time_field="secret")
+    return idempotency.run(ctx.db, WebhookCreated, work, one_time_field="secret")
 
 
 def delete(db: Database, webhook_id: str) -> None:
     """Delete a webhook with its deliveries."""
     with db.write() as tx:
         tx.session.delete(_get_or_404(tx.session, webhook_id, lock=True))
-
-
-def _new_secret() -> str:
-    """Return a new secret of 256 random bits, in the form of Standard Webhooks."""
-    return "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
 
 
 def _check(body: WebhookCreate, *, allow_private: bool) -> None:

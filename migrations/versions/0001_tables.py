@@ -211,8 +211,8 @@ def upgrade() -> None:
         sa.Column("events", sa.JSON(none_as_null=True), nullable=False),
         sa.Column("router", sa.String(length=64), nullable=True),
         sa.Column("model", sa.String(length=64), nullable=True),
-        sa.Column("secret", sa.String(length=100), nullable=False),
-        sa.Column("previous_secret", sa.String(length=100), nullable=True),
+        sa.Column("secret", sa.String(length=300), nullable=False),
+        sa.Column("previous_secret", sa.String(length=300), nullable=True),
         sa.Column("previous_secret_expires_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("decisions_read_to", sa.DateTime(timezone=True), nullable=False),
@@ -391,6 +391,7 @@ def upgrade() -> None:
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("last_attempt_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("response_status", sa.Integer(), nullable=True),
+        sa.Column("response_body", sa.Text(), nullable=True),
         sa.Column("error", sa.Text(), nullable=True),
         sa.Column("finished_at", sa.DateTime(timezone=True), nullable=True),
         sa.ForeignKeyConstraint(

@@ -33,11 +33,13 @@ class Receiver:
         port: the port on loopback.
         requests: the requests so far.
         respond: returns status and headers of the response to a request. It can wait.
+        body: the body of every response.
     """
 
     port: int = 0
     requests: list[Received] = field(default_factory=list)
     respond: Callable[[Received], tuple[int, dict[str, str]]] = lambda _: (204, {})
+    body: bytes = b""
 
     @property
     def url(self) -> str:
@@ -64,6 +66,7 @@ def receiver(wrap: Callable[[Any], Any] = lambda socket: socket) -> Iterator[Rec
             for name, value in headers.items():
                 self.send_header(name, value)
             self.end_headers()
+            self.wfile.write(state.body)
 
         def log_message(self, *_: object) -> None:
             pass

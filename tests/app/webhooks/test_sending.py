@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import socket
 import ssl
@@ -15,12 +16,15 @@ from typing import Any
 
 import pytest
 from certificates import write_certificate
+from contract import problem_of
 from in_process_api import InProcessApi
+from pydantic import SecretStr
 from standardwebhooks import Webhook, WebhookVerificationError
 from waiting import wait_for
 from webhook_receiver import Received, Receiver, receiver, sender
 
 from app.context import AppContext
+from app.db import tables
 from app.webhooks import deliveries as webhook_deliveries
 from app.webhooks import sender as webhook_sender
 from app.webhooks.deliveries import Attempt
@@ -151,6 +155,83 @@ def test_a_failed_event_is_sent_again_with_the_same_id(
     assert {request.headers["webhook-id"] for request in target.requests} == {item["id"]}
     for request in target.requests:
         verified(webhook["secret"], request)
+
+
+def test_an_event_is_sent_again_on_request_and_the_response_is_shown(
+    service: InProcessApi, target: Receiver
+) -> None:
+    target.respond = lambda _: (500 if len(target.requests) == 1 else 200, {})
+    target.body = b"the queue \x00 is full: " + b"\xfc" * 100_000
+    webhook = create(service, target.url)
+    failed = send_test(service, webhook)
+    assert (failed["state"], failed["response_status"]) == ("failed", 500)
+    assert failed["response_body"].startswith("the queue   is full: ")
+    assert len(failed["response_body"]) == 2_000
+    path = f"/v1/webhooks/{webhook['id']}/deliveries"
+    for _ in range(2):  # also if the receiver has accepted it
+        target.body = b""
+        again = service.call("POST", f"{path}/{failed['id']}/redeliver", 202)
+        assert (again["id"], again["state"], again["attempts"]) == (failed["id"], "pending", 0)
+        n = len(target.requests)
+        with sender(service.ctx):
+            wait_for(lambda n=n: len(target.requests) > n or None, what="the event")  # type: ignore[misc]
+            done = wait_for(lambda: _delivered(service, webhook), what="its outcome")
+    assert {request.headers["webhook-id"] for request in target.requests} == {failed["id"]}
+    assert "response_body" not in done
+    problem_of(service.send("POST", f"{path}/msg_unknown/redeliver"), 404, "not_found")
+    other = create(service, target.url)
+    url = f"/v1/webhooks/{other['id']}/deliveries/{failed['id']}/redeliver"
+    problem_of(service.send("POST", url), 404, "not_found")
+    with service.ctx.db.write() as tx:
+        tx.session.get_one(tables.Webhook, webhook["id"]).disabled_at = tx.now
+    problem_of(service.send("POST", f"{path}/{failed['id']}/redeliver"), 409, "webhook_disabled")
+
+
+def _delivered(service: InProcessApi, webhook: Any) -> dict[str, Any] | None:
+    (item,) = deliveries(service, webhook)
+    return item if item["state"] == "delivered" else None
+
+
+def test_the_status_counts_although_the_body_does_not_end(
+    service: InProcessApi, target: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhook_sender, "BODY_SECONDS", 0.05)
+    target.respond = lambda _: (200, {"Content-Length": "1000"})
+    target.body = b"half"
+    done = send_test(service, create(service, target.url))
+    assert (done["state"], done["response_body"]) == ("delivered", "half")
+
+
+def test_secrets_are_encrypted_with_the_key_of_kept_messages(
+    service: InProcessApi, target: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = create(service, target.url)
+    assert secret_of(service, plain) == plain["secret"]
+    old = with_keys(service.ctx, 1)
+    monkeypatch.setattr(service.app.state, "context", old)
+    webhook = create(service, target.url)
+    assert secret_of(service, webhook).startswith("aes:")
+    assert webhook["secret"] not in secret_of(service, webhook)
+    assert send_test(service, webhook, with_keys(service.ctx, 2, 1))["state"] == "delivered"
+    verified(webhook["secret"], target.requests[-1])
+    refused = send_test(service, webhook, with_keys(service.ctx, 2))
+    assert (refused["state"], "COVEY_ENCRYPTION_KEY" in refused["error"]) == ("failed", True)
+    send_test(service, plain, old)
+    verified(plain["secret"], target.requests[-1])
+    rotated = service.call("POST", f"/v1/webhooks/{webhook['id']}/rotate", 200, json={"grace_seconds": 60})
+    assert send_test(service, webhook, old)["state"] == "delivered"
+    for secret in (webhook["secret"], rotated["secret"]):
+        verified(secret, target.requests[-1])
+
+
+def with_keys(ctx: AppContext, *keys: int) -> AppContext:
+    text = ",".join(base64.b64encode(bytes([key]) * 32).decode() for key in keys)
+    return replace(ctx, settings=ctx.settings.model_copy(update={"encryption_key": SecretStr(text)}))
+
+
+def secret_of(service: InProcessApi, webhook: Any) -> str:
+    with service.ctx.db.read() as session:
+        return session.get_one(tables.Webhook, webhook["id"]).secret
 
 
 def test_a_receiver_that_does_not_respond_delays_no_other(service: InProcessApi, target: Receiver) -> None:
