@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -86,7 +86,7 @@ MAX_DECISION_COUNTERS = 1000
 """Maximum number of combinations of labels of ``DECISIONS``. New versions beyond it count as ``other``."""
 
 
-@cache
+@lru_cache(maxsize=MAX_DECISION_COUNTERS + 1)
 def _decision_counter(router: str, model: str, version: str, disposition: str) -> Counter:
     if _decision_counter.cache_info().currsize >= MAX_DECISION_COUNTERS:
         version = "other"

@@ -8,6 +8,7 @@ one per key, and the thread tries again.
 from __future__ import annotations
 
 import threading
+import time
 from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import or_, update
@@ -67,6 +68,9 @@ class LastUsed:
         """
         with self._lock:
             records, self._unwritten = self._unwritten, {}
+            # Keys that were deleted are never used again.
+            oldest = time.time() - RESOLUTION.total_seconds()
+            self._last = {key_id: seconds for key_id, seconds in self._last.items() if seconds >= oldest}
         if not records:
             return
         try:

@@ -96,3 +96,11 @@ def test_stopping_writes_the_last_records(database: Database) -> None:
     last_used.record(key.id, NOW.timestamp())
     last_used.stop()
     assert last_used_at(database, key.id) is not None
+
+
+def test_keys_that_are_not_used_any_more_leave_no_entry(database: Database) -> None:
+    last_used = LastUsed(database)
+    for number in range(10):
+        last_used.record(f"key_{number}", NOW.timestamp())
+    last_used.flush()
+    assert last_used._last == {}
