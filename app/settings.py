@@ -208,23 +208,25 @@ class Settings(BaseSettings):
     four times this size."""
 
     inbound_sendgrid_keys: str = ""
-    """Public keys of SendGrid's security policies, in base64, separated by commas. Empty: SendGrid cannot
-    deliver messages."""
+    """Public keys of SendGrid's security policies, in base64, separated by commas. The names of the routers
+    that accept a key can follow it, separated by blanks; otherwise all do. Empty: SendGrid cannot deliver
+    messages."""
 
     inbound_mailgun_keys: SecretStr = SecretStr("")
-    """Webhook signing keys of Mailgun, separated by commas. Empty: Mailgun cannot deliver messages."""
+    """Webhook signing keys of Mailgun, separated by commas, each with its routers as above. Empty: Mailgun
+    cannot deliver messages."""
 
     inbound_postmark_credentials: SecretStr = SecretStr("")
-    """Credentials in the URL that Postmark calls, as ``user:password``, separated by commas. Empty: Postmark
-    cannot deliver messages."""
+    """Credentials in the URL that Postmark calls, as ``user:password``, separated by commas, each with its
+    routers as above. Empty: Postmark cannot deliver messages."""
 
     inbound_ses_certificates: Path | None = None
     """File with the certificates (PEM) of Amazon SNS. It is read for each message, so you can replace it at
     any time. Empty: Amazon SES cannot deliver messages."""
 
     inbound_ses_topics: str = ""
-    """ARNs of the topics of Amazon SNS that Amazon SES publishes to, separated by commas. Empty: Amazon SES
-    cannot deliver messages."""
+    """ARNs of the topics of Amazon SNS that Amazon SES publishes to, separated by commas, each with its routers
+    as above. Empty: Amazon SES cannot deliver messages."""
 
     models_in_memory: PositiveInt = 8
     """Number of model versions that one API process keeps loaded."""
@@ -239,9 +241,9 @@ class Settings(BaseSettings):
     scores are always stored. The response to a message is not affected."""
 
     encryption_key: SecretStr = SecretStr("")
-    """Key that encrypts kept messages in the storage: 32 random bytes in base64, such as
-    ``openssl rand -base64 32`` prints. Several keys are separated by commas: the first one encrypts, and all
-    of them decrypt. Empty: kept messages are not encrypted."""
+    """Key that encrypts kept messages in the storage, and secrets of webhooks in the database: 32 random bytes
+    in base64, such as ``openssl rand -base64 32`` prints. Several keys are separated by commas: the first one
+    encrypts, and all of them decrypt. Empty: neither is encrypted."""
 
     rate_per_minute: NonNegativeInt = 0
     """Maximum requests per minute of one API key; also the largest burst. 0: no limit."""

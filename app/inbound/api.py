@@ -21,7 +21,7 @@ router = resource("routers")
 
 def _add_route(provider: Provider) -> None:
     async def receive(request: Direct, name: RouterName) -> Receipt:
-        verify = provider.check_head(request.context.settings, request.head)
+        verify = provider.check_head(request.context.settings, request.head, name)
         refuse_encoding(request.head)
         body = await _body(request, provider.max_bytes)
         return await service.receive(request.context, request.state.message_router, name, body, verify)

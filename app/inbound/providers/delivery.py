@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
+from pydantic import SecretStr
+
 from app.api.request_head import RequestHead
 from app.errors import Forbidden, NotFound, NotReady
-from app.settings import Settings
+from app.settings import Settings, split
 
 MAX_AGE_SECONDS = 86_400.0
 """Maximum age of a signature. Providers repeat a request for hours with the same signature. A repetition gets
@@ -65,21 +67,34 @@ class Provider:
         name: name of the provider.
         path: the end of the path of its operation.
         media_types: media types of its requests.
-        check_head: refuses a request by its headers, before its body is read; returns what verifies the body.
+        check_head: refuses a request by its headers and the name of its router, before its body is read;
+            returns what verifies the body.
         max_bytes: the maximum size of a body, if it is less than that of the middleware.
     """
 
     name: str
     path: str
     media_types: frozenset[str]
-    check_head: Callable[[Settings, RequestHead], VerifyBody]
+    check_head: Callable[[Settings, RequestHead, str], VerifyBody]
     max_bytes: int | None = None
 
 
+def accepted_by(router: str, setting: str | SecretStr) -> list[str]:
+    """Return the keys, topics or credentials in a setting that a router accepts.
+
+    The names of routers can follow each of them. Then a delivery cannot be sent again to another router.
+
+    >>> accepted_by("desk", "key1 desk front, key2 front, key3")
+    ['key1', 'key3']
+    """
+    entries = [entry.split() for entry in split(setting)]
+    return [entry[0] for entry in entries if not entry[1:] or router in entry[1:]]
+
+
 def not_configured(provider: str, variable: str) -> NotFound:
-    """Return the error for a provider without a secret."""
+    """Return the error for a provider without a secret that the router accepts."""
     return NotFound(
-        f"this service does not accept messages of {provider}; the administrator must set {variable}",
+        f"this router does not accept messages of {provider}; the administrator must set {variable}",
         code="provider_not_configured",
     )
 

@@ -17,13 +17,14 @@ from app.inbound.providers.delivery import (
     Provider,
     ReadVerified,
     VerifyBody,
+    accepted_by,
     check_age,
     digest,
     invalid_signature,
     not_configured,
 )
 from app.inbound.providers.forms import FORM_TYPES, Form, find_fields
-from app.settings import Settings, split
+from app.settings import Settings
 
 VARIABLE = "COVEY_INBOUND_MAILGUN_KEYS"
 
@@ -31,13 +32,13 @@ MAX_FIELD_BYTES = 200
 """Maximum size of the timestamp, the token and the signature. Mailgun sends 10, 50 and 64 bytes."""
 
 
-def check_head(settings: Settings, head: RequestHead) -> VerifyBody:
+def check_head(settings: Settings, head: RequestHead, router: str) -> VerifyBody:
     """Refuse a request if there is no key.
 
     Raises:
         NotFound: there is no key.
     """
-    keys = split(settings.inbound_mailgun_keys)
+    keys = accepted_by(router, settings.inbound_mailgun_keys)
     if not keys:
         raise not_configured("Mailgun", VARIABLE)
     return partial(verify, keys, head.get(b"content-type") or "", settings.max_message_bytes)

@@ -13,21 +13,21 @@ from functools import partial
 
 from app.api.errors import Unauthorized
 from app.api.request_head import RequestHead
-from app.inbound.providers.delivery import Delivery, Provider, VerifyBody, digest, not_configured
+from app.inbound.providers.delivery import Delivery, Provider, VerifyBody, accepted_by, digest, not_configured
 from app.inbound.providers.json_fields import read_object, required_text
-from app.settings import Settings, split
+from app.settings import Settings
 
 VARIABLE = "COVEY_INBOUND_POSTMARK_CREDENTIALS"
 
 
-def check_head(settings: Settings, head: RequestHead) -> VerifyBody:
+def check_head(settings: Settings, head: RequestHead, router: str) -> VerifyBody:
     """Refuse a request by its header ``Authorization``.
 
     Raises:
         NotFound: there are no credentials.
         Unauthorized: the request has no credentials, or others. Postmark tries again later.
     """
-    credentials = split(settings.inbound_postmark_credentials)
+    credentials = accepted_by(router, settings.inbound_postmark_credentials)
     if not credentials:
         raise not_configured("Postmark", VARIABLE)
     scheme, _, encoded = (head.get(b"authorization") or "").partition(" ")

@@ -25,6 +25,7 @@ from app.inbound.providers.delivery import (
     Provider,
     ReadVerified,
     VerifyBody,
+    accepted_by,
     check_age,
     digest,
     invalid_signature,
@@ -32,7 +33,7 @@ from app.inbound.providers.delivery import (
     not_configured,
 )
 from app.inbound.providers.forms import FORM_TYPES, find_fields
-from app.settings import Settings, split
+from app.settings import Settings
 
 VARIABLE = "COVEY_INBOUND_SENDGRID_KEYS"
 SIGNATURE_HEADER = b"x-twilio-email-event-webhook-signature"
@@ -60,7 +61,7 @@ def read_keys(texts: Sequence[str]) -> list[ec.EllipticCurvePublicKey]:
     return keys
 
 
-def check_head(settings: Settings, head: RequestHead) -> VerifyBody:
+def check_head(settings: Settings, head: RequestHead, router: str) -> VerifyBody:
     """Refuse a request by the headers of its signature.
 
     Raises:
@@ -68,7 +69,7 @@ def check_head(settings: Settings, head: RequestHead) -> VerifyBody:
         NotReady: a key cannot be used.
         Forbidden: a header is missing, or the timestamp is too old.
     """
-    keys = read_keys(split(settings.inbound_sendgrid_keys))
+    keys = read_keys(accepted_by(router, settings.inbound_sendgrid_keys))
     signature, timestamp = head.get(SIGNATURE_HEADER), head.get(TIMESTAMP_HEADER)
     if signature is None or timestamp is None:
         raise invalid_signature(

@@ -15,13 +15,13 @@ from typing import Any
 from app.api.request_head import RequestHead
 from app.errors import BadRequest, Invalid, NotReady
 from app.inbound.providers import sns
-from app.inbound.providers.delivery import Delivery, Notice, Provider, VerifyBody, digest
+from app.inbound.providers.delivery import Delivery, Notice, Provider, VerifyBody, accepted_by, digest
 from app.inbound.providers.json_fields import read_object, required_text
 from app.inbound.providers.sns import SnsMessage
-from app.settings import Settings, split
+from app.settings import Settings
 
 
-def check_head(settings: Settings, head: RequestHead) -> VerifyBody:
+def check_head(settings: Settings, head: RequestHead, router: str) -> VerifyBody:
     """Refuse a request if the settings do not allow Amazon SES to deliver.
 
     Raises:
@@ -29,7 +29,7 @@ def check_head(settings: Settings, head: RequestHead) -> VerifyBody:
         NotReady: the certificates cannot be read, or the delivery has no signature because of an option of
             the subscription.
     """
-    topics = split(settings.inbound_ses_topics)
+    topics = accepted_by(router, settings.inbound_ses_topics)
     keys = sns.read_certificates(settings.inbound_ses_certificates, topics)
     if (head.get(sns.RAW_DELIVERY_HEADER) or "").lower() == "true":
         raise NotReady(

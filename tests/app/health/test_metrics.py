@@ -230,4 +230,5 @@ def test_ever_new_versions_create_a_limited_number_of_counters(monkeypatch: pyte
         if sample.name == "covey_decisions_total" and sample.labels["router"] == "many"
     }
     assert found == {"1": 1, "2": 1, "other": 3}
+    assert metrics._decision_counter.cache_info().maxsize is not None
     metrics._decision_counter.cache_clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tracemalloc
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,8 +20,10 @@ from providers import Request
 from structlog.testing import capture_logs
 
 from app.api.request_head import RequestHead
-from app.errors import ServiceError
+from app.errors import NotFound, ServiceError
+from app.inbound.providers.delivery import Delivery
 from app.inbound.providers.table import PROVIDERS
+from app.settings import split
 
 MESSAGE = (
     b"From: ann@example.com\r\nTo: desk@example.org\r\nMessage-ID: <%d@example.com>\r\n"
@@ -277,7 +280,7 @@ def test_a_body_that_is_not_verified_costs_no_memory_beyond_its_own(
 ) -> None:
     (chosen,) = [one for one in PROVIDERS if one.name == provider]
     head = RequestHead({"query_string": b"", "headers": [(b"content-type", content_type.encode())]})
-    verify = chosen.check_head(service.ctx.settings, head)
+    verify = chosen.check_head(service.ctx.settings, head, "desk")
     tracemalloc.start()
     try:
         with pytest.raises(ServiceError):
@@ -372,6 +375,24 @@ def test_without_a_secret_a_provider_cannot_deliver(
         problem = deliver(service, ALL[provider](new_message()), 404)
     assert problem["code"] == "provider_not_configured"
     assert "COVEY_INBOUND_" in problem["detail"]
+
+
+@pytest.mark.parametrize("provider", ["sendgrid", "mailgun", "postmark", "ses"])
+def test_a_delivery_for_a_router_cannot_be_replayed_to_another(service: InProcessApi, provider: str) -> None:
+    pattern = f"inbound_{provider}_(keys|credentials|topics)"
+    (name,) = [name for name in type(service.ctx.settings).model_fields if re.fullmatch(pattern, name)]
+    secret = split(str(getattr(service.ctx.settings, name)))[-1]
+    settings = service.ctx.settings.model_copy(update={name: f"{secret} desk front"})
+    (chosen,) = [one for one in PROVIDERS if one.name == provider]
+    message = new_message()
+    request = ALL[provider](message)
+    headers = [(key.lower().encode(), value.encode()) for key, value in request.headers.items()]
+    head = RequestHead({"query_string": b"", "headers": headers})
+    delivery = chosen.check_head(settings, head, "front")(request.body)()
+    assert isinstance(delivery, Delivery)
+    assert delivery.message == message
+    with pytest.raises(NotFound):
+        chosen.check_head(settings, head, "other")
 
 
 def test_the_signature_opens_no_other_operation(service: InProcessApi) -> None:
