@@ -225,8 +225,8 @@ class Settings(BaseSettings):
     any time. Empty: Amazon SES cannot deliver messages."""
 
     inbound_ses_topics: str = ""
-    """ARNs of the topics of Amazon SNS that Amazon SES publishes to, separated by commas, each with its routers
-    as above. Empty: Amazon SES cannot deliver messages."""
+    """ARNs of the topics of Amazon SNS that Amazon SES publishes to, separated by commas, each with its
+    routers as above. Empty: Amazon SES cannot deliver messages."""
 
     models_in_memory: PositiveInt = 8
     """Number of model versions that one API process keeps loaded."""
@@ -241,8 +241,8 @@ class Settings(BaseSettings):
     scores are always stored. The response to a message is not affected."""
 
     encryption_key: SecretStr = SecretStr("")
-    """Key that encrypts kept messages in the storage, and secrets of webhooks in the database: 32 random bytes
-    in base64, such as ``openssl rand -base64 32`` prints. Several keys are separated by commas: the first one
+    """Key that encrypts kept messages in the storage, and secrets of webhooks in the database: 32 bytes in
+    base64, such as ``openssl rand -base64 32`` prints. Several keys are separated by commas: the first one
     encrypts, and all of them decrypt. Empty: neither is encrypted."""
 
     rate_per_minute: NonNegativeInt = 0

@@ -17,7 +17,6 @@ from stack import BYTES
 from benchmarks.attack.harness import (
     BODY,
     FALLBACK,
-    MESSAGES,
     MODEL,
     PREDICT,
     QUICK,
@@ -144,7 +143,7 @@ def lost_file(targets: Targets) -> Iterator[Result]:
             yield expect(
                 f"status of a prediction, {damage}", service.post(PREDICT, json=BODY).status_code, 503
             )
-            response = service.post(MESSAGES, json=MESSAGE)
+            response = service.post(f"/v1/routers/{ROUTER}/message-parts", json=MESSAGE)
             yield expect(f"status of a message, {damage}", response.status_code, 200)
             if response.status_code == 200:
                 yield expect(f"destinations, {damage}", response.json()["destinations"], [FALLBACK])

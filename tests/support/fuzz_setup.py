@@ -196,7 +196,8 @@ def _webhooks(fuzz: Fuzz) -> None:
     names = {"webhook_id": created["id"]}
     fuzz.send("webhooks_list", 200)
     fuzz.send("webhooks_get", 200, **names)
-    fuzz.send("webhooks_test", 202, **names)
+    delivery = fuzz.send("webhooks_test", 202, **names)
+    fuzz.send("webhooks_redeliver", 202, delivery_id=delivery["id"], **names)
     fuzz.send("webhooks_list_deliveries", 200, **names)
     fuzz.send("webhooks_rotate", 200, {"grace_seconds": 60}, **names)
     fuzz.send("webhooks_delete", 204, **names)

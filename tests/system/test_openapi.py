@@ -107,6 +107,7 @@ OPERATIONS = {
     "webhooks_get": "GET /v1/webhooks/{webhook_id}",
     "webhooks_list": "GET /v1/webhooks",
     "webhooks_list_deliveries": "GET /v1/webhooks/{webhook_id}/deliveries",
+    "webhooks_redeliver": "POST /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver",
     "webhooks_rotate": "POST /v1/webhooks/{webhook_id}/rotate",
     "webhooks_test": "POST /v1/webhooks/{webhook_id}/test",
 }
