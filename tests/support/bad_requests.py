@@ -12,7 +12,7 @@ from contract import problem_of
 from stack import BYTES, Stack
 from waiting import wait_for
 
-WORKER_TABLES = {"workers"}
+WORKER_TABLES = {"workers", "stored_counters"}
 """Tables that change without a request: the workers write heartbeats."""
 
 JSON = {"Content-Type": "application/json"}

@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from contract import problem_of
 from corpora import FOLDER
 from stack import Stack, departments
+
+from app.inbound.service_client import RouterClient
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("stack")]
 
@@ -98,9 +101,6 @@ def nested(levels: int) -> bytes:
 
 
 MALICIOUS = {
-    "an empty body": b"",
-    "a line break": b"\n",
-    "zeros": bytes(100_000),
     "all bytes": bytes(range(256)) * 100,
     "arbitrary bytes": base64.b64decode(b"/+7dzLuqmYh3ZlVEMyIRAA==") * 4000,
     "1,500 multiparts": nested(1500),
@@ -115,8 +115,24 @@ MALICIOUS = {
     "a NUL in the subject": b"Subject: a\0b\nMessage-ID: <\0@x>\n\ninvoice",
     "half a character": b"Subject: =?utf-16?b?2AA=?=\n\ninvoice",
     "unclosed HTML": b"Content-Type: text/html\n\n" + b"<div>" * 50_000,
+}
+
+
+EMPTY = {
+    "an empty body": b"",
+    "a line break": b"\n",
+    "zeros": bytes(100_000),
     "very many quotation marks": b"\n" + b">" * 100_000 + b"\n" * 10_000,
 }
+"""Bodies without a header field and without a text."""
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_a_body_without_header_and_text_is_no_message(service: Stack, name: str) -> None:
+    response = service.http.post("/v1/routers/mail-corpus/messages", content=EMPTY[name], headers=RAW)
+    problem_of(response, 400, "not_a_message")
+    with RouterClient(service.url, "mail-corpus", None) as client:
+        assert client.route(EMPTY[name]).disposition == "fallback"
 
 
 @pytest.mark.parametrize("name", MALICIOUS)

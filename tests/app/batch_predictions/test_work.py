@@ -25,7 +25,7 @@ from app.jobs import queue
 from app.jobs.progress import ProgressReporter
 from app.jobs.queue import LostClaimError
 from app.maintenance import retention
-from app.storage import StorageUnavailableError
+from app.storage import StorageState, StorageUnavailableError
 from app.training import service as training
 from app.training.schemas import TrainingJobCreate
 from models.data import store
@@ -343,7 +343,8 @@ def test_a_batch_prediction_expires_with_its_result(
 
     def after(days: float) -> AppContext:
         monkeypatch.setattr("app.db.session.database_now", lambda _: now + timedelta(days=days))
-        monkeypatch.setattr("app.maintenance.unused_files.database_now", lambda _: now + timedelta(days=days))
+        later = StorageState(now + timedelta(days=days))
+        monkeypatch.setattr(type(ctx.storage), "check", lambda _: later)
         retention.apply_retention(ctx)
         return ctx
 

@@ -113,7 +113,8 @@ def use_everything(service: InProcessApi) -> None:
 
     hook = {"url": "https://hooks.invalid/covey", "events": ["job.ended"]}
     webhook = f"/v1/webhooks/{call('POST', '/v1/webhooks', 201, json=hook)['id']}"
-    call("POST", f"{webhook}/test", 202)
+    delivery = call("POST", f"{webhook}/test", 202)
+    call("POST", f"{webhook}/deliveries/{delivery['id']}/redeliver", 202)
     call("POST", f"{webhook}/rotate", 200, json={})
     for read in ("/v1/webhooks", webhook, f"{webhook}/deliveries"):
         call("GET", read, 200)
