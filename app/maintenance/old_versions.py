@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import TypeVar
 
-from sqlalchemy import exists, func, select
+from sqlalchemy import and_, exists, func, select
 from sqlalchemy.orm import Session, aliased
 
 from app.context import AppContext
@@ -64,18 +64,9 @@ def _delete(
 
 def _old_versions(session: Session, last: int) -> list[tuple[str, int]]:
     """Return the versions with ``last`` newer ones, without those that an alias has or had before."""
-    version, newer, change, later = (
-        tables.ModelVersion,
-        aliased(tables.ModelVersion),
-        tables.AliasChange,
-        aliased(tables.AliasChange),
-    )
-    n_newer = (
-        select(func.count())
-        .where(newer.model == version.model, newer.version > version.version)
-        .correlate(version)
-        .scalar_subquery()
-    )
+    version, change, later = tables.ModelVersion, tables.AliasChange, aliased(tables.AliasChange)
+    newest_first = func.row_number().over(partition_by=version.model, order_by=version.version.desc())
+    numbered = select(version.model, version.version, newest_first.label("place")).subquery()
     has_alias = exists().where(
         tables.ModelAlias.model == version.model, tables.ModelAlias.version == version.version
     )
@@ -88,9 +79,10 @@ def _old_versions(session: Session, last: int) -> list[tuple[str, int]]:
     )
     rows = session.execute(
         select(version.model, version.version)
+        .join(numbered, and_(numbered.c.model == version.model, numbered.c.version == version.version))
         .where(
             version.created_at < database_now(session) - MIN_AGE,
-            n_newer >= last,
+            numbered.c.place > last,
             ~has_alias,
             ~can_roll_back_to,
         )
