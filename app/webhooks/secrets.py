@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import secrets
 
-from app.routing.message_cipher import MessageCipher
+from app.routing.message_cipher import MessageCipher, UnknownKeyError
 from app.settings import Settings
 
 _ENCRYPTED = "aes:"
@@ -33,10 +33,13 @@ def revealed(settings: Settings, webhook_id: str, stored_secret: str) -> str:
     """Return a secret of a webhook from the form that is stored.
 
     Raises:
-        UnknownKeyError: it is encrypted with a key that the settings do not have.
+        UnknownKeyError: it is encrypted with a key that the settings do not have, or they have none.
         DamagedError: it is not what was encrypted for this webhook.
     """
     if not stored_secret.startswith(_ENCRYPTED):
         return stored_secret
+    keys = settings.encryption_keys()
+    if not keys:
+        raise UnknownKeyError
     encrypted = base64.b64decode(stored_secret.removeprefix(_ENCRYPTED))
-    return MessageCipher(settings.encryption_keys()).decrypt(encrypted, f"webhooks/{webhook_id}").decode()
+    return MessageCipher(keys).decrypt(encrypted, f"webhooks/{webhook_id}").decode()
