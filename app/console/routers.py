@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
@@ -20,7 +23,7 @@ from app.errors import FileDamaged, NotFound, NotReady
 from app.registry import service as registry
 from app.registry.schemas import Model
 from app.routing import decisions, service
-from app.routing.decision_search import DecisionFilter
+from app.routing.decision_search import DecisionFilter, ReviewReason
 from app.routing.report import html
 from app.routing.report import service as reports
 from app.routing.report.schemas import ReportBy
@@ -41,6 +44,11 @@ MAX_DESTINATIONS = 100
 
 WAITING = DecisionFilter(review="any", feedback="none", oldest_first=True)
 """The review queue: messages that wait for a person, the oldest first."""
+
+REASONS: Mapping[ReviewReason, str] = MappingProxyType(
+    {"any": "All", "doubt": "Not sure", "fallback": "Fallback", "sample": "Random sample"}
+)
+"""Why messages are in the review queue, as its filter says it."""
 
 FORM_FIELDS = (
     *("model", "version", "fallback", "review_below", "review_sample", "at_most", "explain"),
@@ -89,11 +97,12 @@ async def review(
     name: RouterName,
     paging: PageQuery,
     saved: Annotated[str | None, Query(max_length=100)] = None,
+    reason: ReviewReason = "any",
 ) -> Response:
     """Show the oldest message that waits for a person, with its likely labels, and the messages after it."""
 
     def read() -> dict[str, Any]:
-        waiting = decisions.page(ctx, name, WAITING, Page(10, paging.after))
+        waiting = decisions.page(ctx, name, replace(WAITING, review=reason), Page(10, paging.after))
         shown = waiting.items[0] if waiting.items else None
         return {
             "router": service.get(ctx.db, name),
@@ -101,6 +110,8 @@ async def review(
             "decision": shown,
             "saved": None if saved is None else _find_decision(ctx.db, saved),
             "is_first_page": paging.after is None,
+            "reason": reason,
+            "reasons": REASONS,
             "reviewed": _count_reviewed(ctx.db, request, name),
             **_correction(ctx.db, shown),
         }

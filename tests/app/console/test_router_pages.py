@@ -101,6 +101,29 @@ def test_the_review_queue_shows_the_message_and_its_likely_labels(
     assert 'id="correction"' not in reader.see(path)
 
 
+def test_the_queue_has_messages_without_a_department_and_is_filtered(
+    reviewer: Visitor, decision: dict[str, Any]
+) -> None:
+    api = reviewer.api
+    router = {**ROUTER, "review_below": None, "review_sample": 0}
+    api.call("PUT", "/v1/routers/lost", 200, json=router)
+    headers = {"Content-Type": "message/rfc822"}
+    raw = b"Subject: xyzzy\r\n\r\nplugh\r\n"
+    lost = api.call("POST", "/v1/routers/lost/messages", 200, content=raw, headers=headers)
+    assert lost["disposition"] == "fallback"
+    path = "/console/routers/lost/review"
+    form = f'data-decision="/v1/decisions/{lost["decision_id"]}/feedback"'
+    assert form in reviewer.see(path)
+    shown = reviewer.see(f"{path}?reason=fallback")
+    assert form in shown
+    assert 'href="/console/routers/lost/review?reason=fallback" aria-current="true"' in shown
+    assert f"review?reason=fallback&amp;saved={lost['decision_id']}" in shown, (
+        "the next one is of the same kind"
+    )
+    assert "No department was found, so the message went to the fallback." in shown
+    assert "No message of this kind waits for a person" in reviewer.see(f"{path}?reason=sample")
+
+
 def test_a_decision_shows_why_and_its_feedback(trainer: Visitor, decision: dict[str, Any]) -> None:
     path = f"/console/routers/desk/decisions/{decision['decision_id']}"
     text = trainer.see(path)
