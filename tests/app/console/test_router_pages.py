@@ -64,6 +64,11 @@ def trainer(api: InProcessApi, decision: dict[str, Any]) -> Visitor:
     return visitor(api, "read", "predict", "train")
 
 
+@pytest.fixture(scope="module")
+def corrector(api: InProcessApi, decision: dict[str, Any]) -> Visitor:
+    return visitor(api, "review")
+
+
 def test_routers_are_listed_with_the_messages_that_wait(reader: Visitor, trainer: Visitor) -> None:
     text = reader.see("/console/routers")
     assert '<a href="/console/routers/desk/review">1<span' in text
@@ -73,7 +78,7 @@ def test_routers_are_listed_with_the_messages_that_wait(reader: Visitor, trainer
 
 
 def test_messages_are_routed_only_with_the_scope_predict(reader: Visitor, reviewer: Visitor) -> None:
-    assert "sign in with a key that has the scope predict" in reader.see("/console/routers/desk")
+    assert "you need the scope predict" in reader.see("/console/routers/desk")
     text = reviewer.see("/console/routers/desk")
     assert 'data-router="/v1/routers/desk"' in text
     assert "1 message waits for a review" in text
@@ -178,3 +183,20 @@ def test_settings_are_a_form_that_keeps_what_it_has_no_field_for(reader: Visitor
     assert "Delete this router" not in shown
     assert '<option value="live" selected>' in trainer.see("/console/routers/new")
     reader.see("/console/routers/new", status=403)
+
+
+def test_a_reviewer_without_other_scopes_sees_only_what_a_review_needs(
+    corrector: Visitor, decision: dict[str, Any]
+) -> None:
+    assert corrector.get("/console").headers["Location"] == "/console/routers"
+    text = corrector.see("/console/routers")
+    assert "/console/models" not in text
+    assert "/console/datasets" not in text
+    text = corrector.see("/console/routers/desk/review")
+    for path in ("", "/report", "/settings"):
+        assert f'href="/console/routers/desk{path}"' not in text
+        corrector.see(f"/console/routers/desk{path}", status=403)
+    text = corrector.see(f"/console/routers/desk/decisions/{decision['decision_id']}")
+    assert "My invoice and refund are wrong" in text, "the kept message"
+    assert 'data-decision="/v1/decisions/' in text, "the form of a correction"
+    corrector.see("/console/routers/desk/decisions?text=invoice")
