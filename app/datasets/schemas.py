@@ -303,8 +303,9 @@ class DatasetCreate(RequestModel):
     is inherited. The other data set does not change. Its file is kept as long as it has the field
     `uploaded_at`."""
     and_dataset: str | None = None
-    """With `from_feedback`: a ready data set of e-mails, whose examples come first. Its messages with
-    feedback get the labels of the feedback, and keep their split. If it has a split, messages of the random
+    """With `from_feedback`: a ready data set of e-mails or texts, whose examples come first. Messages
+    with feedback get the labels of the feedback, and keep their split. If it has texts, messages are added as
+    texts, as a version that was trained on texts reads e-mail. If it has a split, messages of the random
     sample (`review_sample` of the router) belong to `test`, as long as they are at most a fifth of the
     messages with feedback, and all others to `train`."""
 
