@@ -25,6 +25,7 @@ from app.errors import NotFound
 from app.experiments.report import service as reports
 from app.jobs.queue import FINISHED
 from app.jobs.schemas import CurvePoint
+from app.pages.measures import measure_title
 from app.threads import STORAGE
 from app.training import service
 from app.training.event_streams import EventStreams, parse_event_id
@@ -171,7 +172,7 @@ def training(ctx: Context, request: Request, job_id: JobId) -> Response:
         job=job,
         is_final=job.state in FINISHED,
         chart=_draw(unit, tuple(map(_to_key, points))) if len(points) > 1 else None,
-        columns=[unit, *curve_measures(points)],
+        columns=[unit, *map(measure_title, curve_measures(points))],
         rows=_rows(points),
         events=events,
         request_json=json.dumps(job.request, indent=2, ensure_ascii=False),

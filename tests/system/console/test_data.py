@@ -71,7 +71,7 @@ def test_the_path_from_a_dropped_file_to_a_version(page: Page) -> None:
     page.wait_for_url("**/console/training/job_*")
     version = page.get_by_role("link", name="Open version 1 of inbox")
     expect(version).to_be_visible()
-    expect(page.get_by_role("img", name="loss_bound by rounds")).to_be_visible()
+    expect(page.get_by_role("img", name="Loss bound by rounds")).to_be_visible()
     expect(page.get_by_role("button", name="Cancel the training")).to_have_count(0)
     check_page(page, name="training")
     assert version.get_attribute("href") == "/console/models/inbox/versions/1"
@@ -87,7 +87,7 @@ def test_a_wrong_file_is_explained_corrected_and_its_data_set_deleted(page: Page
     page.get_by_label("Text", exact=True).filter(visible=True).select_option(label="a text")
     page.get_by_role("button", name="Upload", exact=True).click()
     page.wait_for_url("**/console/datasets/ds_*")
-    expect(page.get_by_role("alert")).to_contain_text("The content could not be used")
+    expect(page.get_by_role("alert")).to_contain_text("We could not read this file")
     check_page(page, name="failed")
 
     page.locator("#file").set_input_files(
@@ -111,7 +111,7 @@ def test_an_experiment_is_started_watched_and_its_winner_trained(page: Page, con
     check_page(page, name="experiment-form")
     page.get_by_role("button", name="Start the experiment").click()
     page.wait_for_url("**/console/experiments/exp_*")
-    expect(page.get_by_role("heading", name="Best by f1 micro")).to_be_visible()
+    expect(page.get_by_role("heading", name="Best by Overall quality (F1)")).to_be_visible()
     check_page(page, name="experiment")
     page.get_by_role("link", name=re.compile("^Train the winner")).first.click()
     page.get_by_label("Model (required)").fill("winner")
@@ -142,7 +142,7 @@ def test_the_progress_and_the_curve_of_a_training_come_from_the_event_stream(
     page.goto(f"/console/training/{running}")
     progress = page.get_by_text(re.compile(r"^Training: [\d,]+ of 100,000 rounds$"))
     expect(progress).to_be_visible()
-    expect(page.get_by_role("img", name="loss_bound by rounds")).to_be_visible()
+    expect(page.get_by_role("img", name="Loss bound by rounds")).to_be_visible()
     assert streams, "the page has a stream"
 
     # Without reading the page again, only the stream can tell how far the training is.
