@@ -15,7 +15,9 @@ from markupsafe import Markup
 from app.api.guards import actor_of, has_scope
 from app.api.request_head import head_of
 from app.console.measures import main_measures, main_text
+from app.console.schema_form import NAME_LIMITS
 from app.console.sessions import COOKIE, csrf_token
+from app.console.words import choice_of
 from app.pages.rendering import environment
 from app.version import __version__
 
@@ -79,6 +81,7 @@ def _environment() -> Environment:
         "main_measures": main_measures,
         "main_text": main_text,
     }
+    created.globals |= {"NAME_LIMITS": NAME_LIMITS, "choice_of": choice_of}
     return created
 
 

@@ -48,7 +48,7 @@ def test_models_are_listed_with_their_live_version(reader: Visitor) -> None:
 
 def test_a_model_shows_its_versions_and_the_history_of_live(reader: Visitor, trainer: Visitor) -> None:
     text = reader.see("/console/models/m")
-    assert re.search(r"mp_boost</td>\s*<td class=.n.>[01]\.\d{3}</td>", text)
+    assert re.search(r"MP-Boost</td>\s*<td class=.n.>[01]\.\d{3}</td>", text)
     assert "Put live" not in text
     assert "Compare the selected versions" in text
     assert "No version has been live" not in text
