@@ -81,7 +81,7 @@ def test_messages_are_routed_only_with_the_scope_predict(reader: Visitor, review
     assert "you need the scope predict" in reader.see("/console/routers/desk")
     text = reviewer.see("/console/routers/desk")
     assert 'data-router="/v1/routers/desk"' in text
-    assert "1 message waits for a review" in text
+    assert "1 message awaiting review" in text
     reader.see("/console/routers/none", status=404)
 
 
@@ -146,7 +146,7 @@ def test_a_decision_shows_why_and_its_feedback(trainer: Visitor, decision: dict[
     api.call("POST", f"/v1/decisions/{second}/feedback", 200, json=feedback)
     assert re.search(r'value="support" checked', trainer.see(f"/console/routers/other/decisions/{second}"))
     empty = trainer.see(f"/console/routers/other/review?saved={second}")
-    assert "No message waits for a person" in empty
+    assert "No message awaits a review" in empty
     assert "support" in empty[empty.index('id="saved"') :]
 
 
