@@ -153,6 +153,11 @@ class Settings(BaseSettings):
     """Age in days, at least an hour, at which a finished delivery of a webhook is deleted. The default leaves
     a month to find out what a receiver got. 0: never."""
 
+    keep_uploads_days: NonNegativeFloat = 7.0
+    """Age in days at which the uploaded file of a data set is deleted. Its examples remain. The default
+    leaves a week to read a file again with other options. A small fraction, such as 0.01, deletes files soon
+    after they were read. 0: never."""
+
     keep_versions: NonNegativeInt = 0
     """Number of versions of each model that are kept. Older ones are deleted a day after their training,
     except those that an alias has or had before, or that a router or a job uses. 0: all versions are kept."""

@@ -45,6 +45,10 @@ SCOPES: Mapping[Any, Scope] = {
 """Scope that each guard requires."""
 
 
+ALSO_ACCEPTED = "x-also-accepted"
+"""Keyword with other schemas of a value, or other media types of a body, that the service accepts, but
+generated clients do not offer."""
+
 Handler: TypeAlias = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
@@ -118,7 +122,8 @@ class StrictJSONRoute(APIRoute):
 
     def _documented_media_types(self) -> frozenset[str]:
         """Return the documented media types of the body; empty if the operation reads no body."""
-        documented = (self.openapi_extra or {}).get("requestBody", {}).get("content", ())
+        body = (self.openapi_extra or {}).get("requestBody", {})
+        documented = [*body.get("content", ()), *body.get(ALSO_ACCEPTED, ())]
         return frozenset(documented or (["application/json"] if self.body_field is not None else []))
 
 

@@ -39,15 +39,26 @@ bearer = HTTPBearer(
 
 
 @dataclass(frozen=True)
-class Caller:
-    """The API key of a request.
+class Actor:
+    """Who does something, as records of it say.
 
     Attributes:
-        key_id: id of the key.
-        scopes: what the key permits.
+        id: id of the API key or of the user.
+        name: name of the API key or of the user.
     """
 
-    key_id: str
+    id: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Caller(Actor):
+    """Who sends a request.
+
+    Attributes:
+        scopes: what the caller may do.
+    """
+
     scopes: Sequence[str]
 
 
@@ -122,9 +133,8 @@ async def authorize(scope: AsgiScope, secret: str | None, required: Scope) -> No
         raise Forbidden(f"this API key lacks the scope {required}; it has {', '.join(caller.scopes)}")
     if app_state.rates.counts:
         with CancelScope(shield=True):  # what is counted is released, also if the client disconnects now
-            state["release_rate_limit"] = await app_state.rates.acquire(caller.key_id)
-    state["key_id"] = caller.key_id
-    state["scopes"] = caller.scopes
+            state["release_rate_limit"] = await app_state.rates.acquire(caller.id)
+    state["caller"] = caller
     state["authorized_scope"] = required
 
 
@@ -134,5 +144,16 @@ def _unauthorized(detail: str) -> Unauthorized:
 
 def has_scope(request: Request, scope: Scope) -> bool:
     """Return whether a request that one guard has accepted also has another scope."""
-    scopes = getattr(request.state, "scopes", None)  # None: the request is anonymous
-    return scopes is None or scope in scopes or "admin" in scopes
+    caller = caller_of(request.scope)
+    return caller is None or scope in caller.scopes or "admin" in caller.scopes
+
+
+def actor_of(request: Request) -> Actor | None:
+    """Return who sends a request that a guard has accepted; None if the request is anonymous."""
+    return caller_of(request.scope)
+
+
+def caller_of(scope: AsgiScope) -> Caller | None:
+    """Return the caller of a request; None if it is anonymous, or no guard has accepted it."""
+    caller: Caller | None = scope["state"].get("caller")
+    return caller

@@ -12,6 +12,7 @@ from typing import Annotated, TypeVar
 from fastapi import Depends, Header, Request
 from pydantic import BaseModel
 
+from app.api.guards import actor_of
 from app.api.schemas import OneLine
 from app.db.deadlocks import retry_deadlocks
 from app.db.session import Database, Transaction
@@ -198,9 +199,9 @@ def caller(request: Request) -> str:
 
 
 def key_id_of(request: Request) -> str | None:
-    """Return the id of the request's API key; None if it has none."""
-    key_id: str | None = getattr(request.state, "key_id", None)
-    return key_id
+    """Return the id of the request's API key or user; None if the request is anonymous."""
+    actor = actor_of(request)
+    return None if actor is None else actor.id
 
 
 IdempotencyHeader = Annotated[Idempotency, Depends(_idempotency)]

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.api import problem_handlers
 from app.api.access_log import AccessLog
 from app.api.errors import HeadersTooLarge, problem_of
-from app.api.guards import Authenticator
+from app.api.guards import Authenticator, caller_of
 from app.api.protocol_errors import error_response
 from app.api.request_head import KEPT_BYTES, MAX_HEADER_BYTES, RequestHead
 from app.api.request_ids import caller_request_id, caller_trace_id
@@ -139,9 +139,9 @@ def body_budget(settings: Settings) -> BodyBudget:
 
 def _client(scope: Scope) -> str:
     """Return the API key of a request; its address if it has none."""
-    key_id: str | None = scope["state"].get("key_id")
-    if key_id is not None:
-        return key_id
+    caller = caller_of(scope)
+    if caller is not None:
+        return caller.id
     address = scope.get("client")
     return "" if address is None else str(address[0])
 

@@ -17,7 +17,7 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
-from app.api.base_route import SCOPES
+from app.api.base_route import ALSO_ACCEPTED, SCOPES
 from app.api.errors import BY_STATUS
 from app.api.schema_examples import add_examples
 from app.api.validation_errors import header_name
@@ -66,9 +66,6 @@ HEADERS = {
 _ERROR_HEADERS = {"401": "WWW-Authenticate", "429": "Retry-After", "503": "Retry-After"}
 
 _COMPONENTS = "#/components/schemas/"
-
-ALSO_ACCEPTED = "x-also-accepted"
-"""Keyword with other schemas of a value that the service accepts, but generated clients do not offer."""
 
 _NULL = {"type": "null"}
 _MAX_INT32 = 2**31 - 1

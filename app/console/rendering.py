@@ -12,7 +12,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment
 from markupsafe import Markup
 
-from app.api.guards import has_scope
+from app.api.guards import actor_of, has_scope
 from app.api.request_head import head_of
 from app.console.sessions import COOKIE, csrf_token
 from app.pages.rendering import environment
@@ -47,7 +47,7 @@ def page(
         values: what the template shows.
     """
     cookie = head_of(request).cookie(COOKIE)
-    signed_in = cookie is not None and getattr(request.state, "scopes", None) is not None
+    signed_in = cookie is not None and actor_of(request) is not None
     # An error can occur before a guard knows the scopes of the visitor, who then sees no links to pages.
     is_authorized = "authorized_scope" in request.scope["state"]
     html = (

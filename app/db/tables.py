@@ -106,6 +106,8 @@ class Dataset(Base):
     """Options for reading the content: format options, max_bad_records, changes of labels, derivation."""
     upload_key: Mapped[str | None] = mapped_column(String(200), index=True)
     upload_encoding: Mapped[str | None] = mapped_column(String(20))
+    uploaded_at: Mapped[datetime | None] = mapped_column(index=True)
+    """When the content was uploaded. None if another data set cannot be read from it."""
     storage_key: Mapped[str | None] = mapped_column(String(200), index=True)
     sha256: Mapped[str | None] = mapped_column(String(64))
     size_bytes: Mapped[int | None] = mapped_column(BigInteger)

@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import Query, Request, Response
 
 from app.api.base_route import (
+    ALSO_ACCEPTED,
     Context,
     PredictScope,
     ReadScope,
@@ -25,7 +26,7 @@ from app.api.paging import PageQuery
 from app.api.request_head import refuse_encoding
 from app.api.schemas import DecisionId, RouterName
 from app.api.validation import MAX_VALUES, BodyValidator
-from app.errors import Forbidden
+from app.errors import Forbidden, TooLarge
 from app.routing import decisions as recorded
 from app.routing import router_versions, service
 from app.routing.decision_query import DecisionQuery
@@ -143,20 +144,25 @@ def delete(ctx: Context, name: RouterName) -> None:
     responses=responses(404, 409),
     response_description="The decision.",
     response_model=Decision,
-    openapi_extra={"requestBody": {"required": True, "content": _RAW_MEDIA_TYPES}},
+    openapi_extra={
+        "requestBody": {"required": True, "content": _RAW_MEDIA_TYPES, ALSO_ACCEPTED: ["application/json"]}
+    },
 )
 async def route_message(request: Direct, name: RouterName, explain: Explain = None) -> Response:
     """Route a raw message.
 
-    Send the bytes of the message (RFC 5322). If you have only its parts, use
-    `POST /v1/routers/{name}/message-parts`. The response states the departments and destinations of the
-    message; Covey does not deliver the message. The API records the decision before it returns it.
+    Send the bytes of the message (RFC 5322). If you have only its parts, send `application/json` with the
+    body of `POST /v1/routers/{name}/message-parts`; generated clients offer that operation instead. The
+    response states the departments and destinations of the message; Covey does not deliver the message. The
+    API records the decision before it returns it.
 
     A message without a word that the version knows is not rejected: it goes to the fallback, and the response
-    lists its defects. A body that is JSON or a form, or has neither a header field nor a text, is not a
+    lists its defects. A raw body that is JSON or a form, or has neither a header field nor a text, is not a
     message: the API returns 400. If you send the same message again (same Message-ID and body), the API
     returns the first decision. Messages without Message-ID, subject and body are never the same.
     """
+    if request.head.media_type == "application/json":
+        return await route_message_parts(request, name, explain)
     refuse_encoding(request.head)
     body, truncated = await request.body_up_to(request.context.settings.max_message_bytes)
     original = OriginalMessage("message/rfc822", body, truncated)
@@ -180,7 +186,9 @@ async def route_message_parts(request: Direct, name: RouterName, explain: Explai
     message if their bodies are equal.
     """
     refuse_encoding(request.head)
-    body = await request.body()
+    body, truncated = await request.body_up_to(limit := request.context.settings.max_body_bytes)
+    if truncated:  # the limit of a raw message is larger
+        raise TooLarge(f"a message as JSON is larger than the limit of {limit:,} bytes; send it as raw bytes")
     original = OriginalMessage("application/json", body)
     return await _route(request, name, lambda: _read_parts(body), original, explain)
 

@@ -36,7 +36,7 @@ def read_raw_body(body: bytes, truncated: bool) -> MailDocument:
     content = body.lstrip(_BLANK)
     if content.startswith(b"{") or (content.startswith((b"[", b'"')) and _is_json(content)):
         raise _not_a_message(
-            "JSON; send the parts of a message as JSON to the operation message-parts of the router"
+            'JSON; send it with "Content-Type: application/json", and the parts of the message in email'
         )
     if _URLENCODED.match(content) or _MULTIPART.match(content):
         raise _not_a_message("a form; send the raw message itself as the body")

@@ -59,6 +59,7 @@ def upgrade() -> None:
         sa.Column("options", sa.JSON(none_as_null=True), nullable=False),
         sa.Column("upload_key", sa.String(length=200), nullable=True),
         sa.Column("upload_encoding", sa.String(length=20), nullable=True),
+        sa.Column("uploaded_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("storage_key", sa.String(length=200), nullable=True),
         sa.Column("sha256", sa.String(length=64), nullable=True),
         sa.Column("size_bytes", sa.BigInteger(), nullable=True),
@@ -72,6 +73,7 @@ def upgrade() -> None:
     op.create_index(op.f("ix_datasets_state"), "datasets", ["state"], unique=False)
     op.create_index(op.f("ix_datasets_storage_key"), "datasets", ["storage_key"], unique=False)
     op.create_index(op.f("ix_datasets_upload_key"), "datasets", ["upload_key"], unique=False)
+    op.create_index(op.f("ix_datasets_uploaded_at"), "datasets", ["uploaded_at"], unique=False)
     op.create_table(
         "decision_labels",
         sa.Column("router_id", sa.String(length=40), nullable=False),

@@ -14,7 +14,8 @@ from openapi_python_client.schema import OpenAPI as GeneratorsOpenAPI
 from pydantic import BaseModel, TypeAdapter
 from stack import Stack
 
-from app.api.openapi import ALSO_ACCEPTED, HEADERS, TAGS, to_json
+from app.api.base_route import ALSO_ACCEPTED
+from app.api.openapi import HEADERS, TAGS, to_json
 from app.batch_predictions.schemas import BatchPredictionCreate
 from app.datasets.schemas import DatasetCreate, DatasetPatch
 from app.evaluations.schemas import EvaluationCreate
