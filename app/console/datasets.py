@@ -10,9 +10,11 @@ from typing import Annotated
 from fastapi import Query, Request, Response
 
 from app.api.base_route import Context, ReadScope, TrainScope
+from app.api.guards import has_scope
 from app.api.paging import Page, PageQuery
 from app.api.schemas import DatasetId
 from app.console.charts import MAX_LABELS, label_chart
+from app.console.corrections import next_training
 from app.console.reading_again import proposals, upload_fields
 from app.console.rendering import page
 from app.console.route import pages
@@ -62,6 +64,7 @@ def dataset(ctx: Context, request: Request, dataset_id: DatasetId, paging: PageQ
         proposals=proposed,
         other_proposals=[way for text, way in proposed.items() if text not in (item.warnings or ())],
         keep_days=ctx.settings.keep_uploads_days,
+        next_training=next_training(ctx, item) if has_scope(request, "train") else None,
     )
 
 
