@@ -33,17 +33,23 @@ def _context(request: Request) -> AppContext:
 Context = Annotated[AppContext, Depends(_context)]
 
 ReadScope = Depends(require("read"))
+ReadOrReview = Depends(require("read", "review"))
 PredictScope = Depends(require("predict"))
+PredictOrReview = Depends(require("predict", "review"))
 TrainScope = Depends(require("train"))
+TrainOrReview = Depends(require("train", "review"))
 AdminScope = Depends(require("admin"))
 
-SCOPES: Mapping[Any, Scope] = {
-    ReadScope.dependency: "read",
-    PredictScope.dependency: "predict",
-    TrainScope.dependency: "train",
-    AdminScope.dependency: "admin",
+SCOPES: Mapping[Any, tuple[Scope, ...]] = {
+    ReadScope.dependency: ("read",),
+    ReadOrReview.dependency: ("read", "review"),
+    PredictScope.dependency: ("predict",),
+    PredictOrReview.dependency: ("predict", "review"),
+    TrainScope.dependency: ("train",),
+    TrainOrReview.dependency: ("train", "review"),
+    AdminScope.dependency: ("admin",),
 }
-"""Scope that each guard requires."""
+"""Scopes of each guard, of which one suffices."""
 
 
 ALSO_ACCEPTED = "x-also-accepted"

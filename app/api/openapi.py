@@ -362,7 +362,7 @@ def _operations(document: dict[str, Any], app: FastAPI) -> None:
                 if dependency.dependency in SCOPES
             ]
             if scopes:
-                operation["description"] = f"{text}\n\nScope: `{scopes[0]}`."
+                operation["description"] = f"{text}\n\nScope: `{'` or `'.join(scopes[0])}`."
             else:
                 operation["security"] = []
             _responses(method, operation, shared)

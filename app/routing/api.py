@@ -11,8 +11,11 @@ from fastapi.responses import StreamingResponse
 from app.api.base_route import (
     ALSO_ACCEPTED,
     Context,
+    PredictOrReview,
     PredictScope,
+    ReadOrReview,
     ReadScope,
+    TrainOrReview,
     TrainScope,
     json_body,
     resource,
@@ -99,7 +102,7 @@ def put(
     return _with_etag(response, router_versions.put(ctx.db, loaded, name, body, if_match))
 
 
-@router.get("/routers", dependencies=[ReadScope], response_description="A page of routers.")
+@router.get("/routers", dependencies=[ReadOrReview], response_description="A page of routers.")
 def list(ctx: Context, page: PageQuery) -> RouterPage:  # noqa: A001 - the verb of the operation's id
     """List routers in order of their names."""
     return service.page(ctx.db, page)
@@ -107,7 +110,7 @@ def list(ctx: Context, page: PageQuery) -> RouterPage:  # noqa: A001 - the verb 
 
 @router.get(
     "/routers/{name}",
-    dependencies=[ReadScope],
+    dependencies=[ReadOrReview],
     responses={**responses(404), **response_headers(200, "ETag")},
     response_description="The router.",
 )
@@ -217,7 +220,7 @@ async def _route(
 
 @router.get(
     "/routers/{name}/decisions",
-    dependencies=[ReadScope],
+    dependencies=[ReadOrReview],
     response_model=DecisionPage,
     responses={
         **responses(404, 406),
@@ -253,8 +256,8 @@ async def list_decisions(
     spreadsheet, in which an apostrophe precedes texts that look like formulas. It ends without its last
     chunk if the service cannot continue.
     """
-    if conditions.text is not None and not has_scope(request, "train"):
-        raise Forbidden("a search in kept messages needs the scope train; omit text")
+    if conditions.text is not None and not has_scope(request, "train", "review"):
+        raise Forbidden("a search in kept messages needs the scope train or review; omit text")
     form = choose_format(request, response, _FORMATS, format)
     if form == "json":
         return await REQUESTS.run(recorded.page, ctx, name, conditions, page)
@@ -271,7 +274,7 @@ async def list_decisions(
 @decisions.get(
     "/decisions/{decision_id}",
     name="get",
-    dependencies=[ReadScope],
+    dependencies=[ReadOrReview],
     responses=responses(404),
     response_description="The decision.",
 )
@@ -283,7 +286,7 @@ def get_decision(ctx: Context, decision_id: DecisionId) -> RecordedDecision:
 @decisions.get(
     "/decisions/{decision_id}/message",
     name="get_message",
-    dependencies=[TrainScope],
+    dependencies=[TrainOrReview],
     response_class=Response,
     responses={
         **responses(404),
@@ -320,7 +323,7 @@ def delete_decision(ctx: Context, decision_id: DecisionId) -> None:
 
 @decisions.post(
     "/decisions/{decision_id}/feedback",
-    dependencies=[PredictScope],
+    dependencies=[PredictOrReview],
     responses=responses(404, 409),
     response_description="The decision with the feedback.",
 )
