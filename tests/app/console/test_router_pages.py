@@ -161,6 +161,14 @@ def test_decisions_are_found_by_disposition_feedback_and_department(
     assert link not in reader.see(f"{path}?label=nothing")
 
 
+def test_the_decisions_that_are_shown_can_be_exported(reader: Visitor, decision: dict[str, Any]) -> None:
+    path = "/console/routers/desk/decisions"
+    for query, n in ((f"disposition=review&sender=ann&label={decision['ranking'][-1]['label']}", 0), ("", 1)):
+        links = re.findall(r'<a download href="([^"]+)"', reader.see(f"{path}?{query}"))
+        csv, ndjson = (reader.get(unescape(link)).text.splitlines() for link in links)
+        assert (len(csv), len(ndjson)) == (n + 1, n)
+
+
 @pytest.mark.parametrize("by", ["department", "week", "version"])
 def test_the_report_is_a_part_of_the_page(reader: Visitor, by: str) -> None:
     text = reader.see(f"/console/routers/desk/report?by={by}")
