@@ -41,6 +41,7 @@ SQL_FILES = {
 MORE_SQL_FILES = {
     "app/console/sessions.py",
     "app/datasets/feedback.py",
+    "app/datasets/kept_uploads.py",
     "app/health/database_metrics.py",
     "app/health/overview.py",
     "app/jobs/events.py",

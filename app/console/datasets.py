@@ -11,9 +11,11 @@ from typing import Annotated
 from fastapi import Query, Request, Response
 
 from app.api.base_route import Context, ReadScope, TrainScope
+from app.api.guards import has_scope
 from app.api.paging import Page, PageQuery
 from app.api.schemas import DatasetId
 from app.console.charts import MAX_LABELS, label_chart
+from app.console.corrections import next_training
 from app.console.rendering import page
 from app.console.route import pages
 from app.console.schema_form import Field, SchemaForm
@@ -51,7 +53,14 @@ def dataset(ctx: Context, request: Request, dataset_id: DatasetId, paging: PageQ
     chart = None
     if labels is not None and paging.after is None and len(labels.items) > 1:
         chart = label_chart(labels.items[:MAX_LABELS])
-    return page(request, "datasets/detail.html", dataset=item, labels=labels, chart=chart)
+    return page(
+        request,
+        "datasets/detail.html",
+        dataset=item,
+        labels=labels,
+        chart=chart,
+        next_training=next_training(ctx, item) if has_scope(request, "train") else None,
+    )
 
 
 @router.get("/datasets/{dataset_id}/examples", dependencies=[ReadScope])

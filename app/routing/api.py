@@ -10,8 +10,11 @@ from fastapi import Query, Request, Response
 from app.api.base_route import (
     ALSO_ACCEPTED,
     Context,
+    PredictOrReview,
     PredictScope,
+    ReadOrReview,
     ReadScope,
+    TrainOrReview,
     TrainScope,
     json_body,
     resource,
@@ -90,7 +93,7 @@ def put(
     return _with_etag(response, router_versions.put(ctx.db, loaded, name, body, if_match))
 
 
-@router.get("/routers", dependencies=[ReadScope], response_description="A page of routers.")
+@router.get("/routers", dependencies=[ReadOrReview], response_description="A page of routers.")
 def list(ctx: Context, page: PageQuery) -> RouterPage:  # noqa: A001 - the verb of the operation's id
     """List routers in order of their names."""
     return service.page(ctx.db, page)
@@ -98,7 +101,7 @@ def list(ctx: Context, page: PageQuery) -> RouterPage:  # noqa: A001 - the verb 
 
 @router.get(
     "/routers/{name}",
-    dependencies=[ReadScope],
+    dependencies=[ReadOrReview],
     responses={**responses(404), **response_headers(200, "ETag")},
     response_description="The router.",
 )
@@ -208,7 +211,7 @@ async def _route(
 
 @router.get(
     "/routers/{name}/decisions",
-    dependencies=[ReadScope],
+    dependencies=[ReadOrReview],
     responses=responses(404),
     response_description="A page of decisions.",
 )
@@ -220,15 +223,15 @@ def list_decisions(
     For example, `?review=any&feedback=none` lists the messages that wait for a person. A page can have
     fewer items than `limit`, or none, if few decisions meet all conditions: follow `next_cursor`.
     """
-    if conditions.text is not None and not has_scope(request, "train"):
-        raise Forbidden("a search in kept messages needs the scope train; omit text")
+    if conditions.text is not None and not has_scope(request, "train", "review"):
+        raise Forbidden("a search in kept messages needs the scope train or review; omit text")
     return recorded.page(ctx, name, conditions, page)
 
 
 @decisions.get(
     "/decisions/{decision_id}",
     name="get",
-    dependencies=[ReadScope],
+    dependencies=[ReadOrReview],
     responses=responses(404),
     response_description="The decision.",
 )
@@ -240,7 +243,7 @@ def get_decision(ctx: Context, decision_id: DecisionId) -> RecordedDecision:
 @decisions.get(
     "/decisions/{decision_id}/message",
     name="get_message",
-    dependencies=[TrainScope],
+    dependencies=[TrainOrReview],
     response_class=Response,
     responses={
         **responses(404),
@@ -277,7 +280,7 @@ def delete_decision(ctx: Context, decision_id: DecisionId) -> None:
 
 @decisions.post(
     "/decisions/{decision_id}/feedback",
-    dependencies=[PredictScope],
+    dependencies=[PredictOrReview],
     responses=responses(404, 409),
     response_description="The decision with the feedback.",
 )
