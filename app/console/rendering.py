@@ -14,7 +14,10 @@ from markupsafe import Markup
 
 from app.api.guards import actor_of, has_scope
 from app.api.request_head import head_of
+from app.console.measures import main_measures, main_text
+from app.console.schema_form import NAME_LIMITS
 from app.console.sessions import COOKIE, csrf_token
+from app.console.words import choice_of
 from app.pages.rendering import environment
 from app.version import __version__
 
@@ -37,7 +40,7 @@ def page(
     """Render a page.
 
     Templates know ``root`` (the path of the service behind a proxy), ``path`` (the path of the page),
-    ``can(scope)`` (what the visitor may do), ``signed_in``, ``csrf`` and ``version``.
+    ``can(scope, …)`` (whether the visitor has one of the scopes), ``signed_in``, ``csrf`` and ``version``.
 
     Args:
         request: the request.
@@ -49,14 +52,14 @@ def page(
     cookie = head_of(request).cookie(COOKIE)
     signed_in = cookie is not None and actor_of(request) is not None
     # An error can occur before a guard knows the scopes of the visitor, who then sees no links to pages.
-    is_authorized = "authorized_scope" in request.scope["state"]
+    is_authorized = "authorized_scopes" in request.scope["state"]
     html = (
         _environment()
         .get_template(template)
         .render(
             root=request.scope.get("root_path", ""),
             path=request.url.path,
-            can=lambda scope: is_authorized and has_scope(request, scope),
+            can=lambda *scopes: is_authorized and has_scope(request, *scopes),
             signed_in=signed_in,
             csrf=csrf_token(cookie) if signed_in and cookie is not None else "",
             version=__version__,
@@ -73,10 +76,12 @@ def _environment() -> Environment:
     created.filters |= {
         "time": time,
         "number": number,
-        "percent": percent,
         "bytes": size,
         "sentence": sentence,
+        "main_measures": main_measures,
+        "main_text": main_text,
     }
+    created.globals |= {"NAME_LIMITS": NAME_LIMITS, "choice_of": choice_of}
     return created
 
 
@@ -105,15 +110,6 @@ def number(value: float | None, digits: int = 3) -> str:
     if value is None:
         return "–"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"
-
-
-def percent(value: float | None) -> str:
-    """Return a fraction in percent.
-
-    >>> percent(0.4567)
-    '45.7 %'
-    """
-    return "–" if value is None else f"{100 * value:.1f} %"
 
 
 def sentence(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
 
-from app.api.base_route import Context, ReadScope, TrainScope
+from app.api.base_route import Context, ReadOrReview, ReadScope, TrainScope
 from app.api.guards import has_scope
 from app.api.paging import MAX_LIMIT, Page, PageQuery, encode_cursor
 from app.api.schemas import DecisionId, RouterName
@@ -57,7 +57,7 @@ FORM_FIELDS = (
 """Settings with a field of their own."""
 
 
-@router.get("", dependencies=[ReadScope])
+@router.get("", dependencies=[ReadOrReview])
 def routers(ctx: Context, request: Request, paging: PageQuery) -> Response:
     """Show the routers, and whether messages wait for a person."""
     listed = service.page(ctx.db, paging)
@@ -90,7 +90,7 @@ def try_message(ctx: Context, request: Request, name: RouterName) -> Response:
     )
 
 
-@router.get("/{name}/review", dependencies=[ReadScope])
+@router.get("/{name}/review", dependencies=[ReadOrReview])
 async def review(
     ctx: Context,
     request: Request,
@@ -121,7 +121,7 @@ async def review(
     return page(request, "routers/review.html", **values)
 
 
-@router.get("/{name}/decisions", dependencies=[ReadScope])
+@router.get("/{name}/decisions", dependencies=[ReadOrReview])
 def list_decisions(
     ctx: Context,
     request: Request,
@@ -141,7 +141,7 @@ def list_decisions(
         label=label or None,
         subject=subject or None,
         sender=sender or None,
-        text=(text or None) if has_scope(request, "train") else None,
+        text=(text or None) if has_scope(request, "train", "review") else None,
     )
     found = decisions.page(ctx, name, conditions, paging)
     return page(
@@ -157,10 +157,15 @@ def list_decisions(
             "sender": sender,
             "text": text,
         },
+        export={
+            name: value
+            for name in ("disposition", "feedback", "label", "subject", "sender", "text")
+            if (value := getattr(conditions, name)) is not None
+        },
     )
 
 
-@router.get("/{name}/decisions/{decision_id}", dependencies=[ReadScope])
+@router.get("/{name}/decisions/{decision_id}", dependencies=[ReadOrReview])
 async def decision(ctx: Context, request: Request, name: RouterName, decision_id: DecisionId) -> Response:
     """Show a decision, its message if it is kept, and a form to correct it."""
 
@@ -274,7 +279,7 @@ def _correction(db: Database, shown: RecordedDecision | None) -> dict[str, Any]:
 
 async def _kept(ctx: AppContext, request: Request, shown: RecordedDecision | None) -> KeptTexts | None:
     """Return the kept message of a decision, for visitors that may read it."""
-    if shown is None or not shown.message_kept or not has_scope(request, "train"):
+    if shown is None or not shown.message_kept or not has_scope(request, "train", "review"):
         return None
     try:
         return await STORAGE.run(kept_texts, ctx, shown)
