@@ -19,13 +19,14 @@ from app.console import (
     sign_in,
     training,
     unknown_pages,
+    users,
 )
 
 
 def install(app: FastAPI) -> None:
     """Serve the pages, and their scripts and styles. ``/`` leads to the console."""
     app.mount("/console/static", StaticFiles(packages=[("app.console", "static")]))
-    areas = (sign_in, home, datasets, training, experiments, models, routers, health, keys)
+    areas = (sign_in, home, datasets, training, experiments, models, routers, health, keys, users)
     for pages in (*areas, unknown_pages):  # the last one matches every path
         app.router.routes.extend(pages.router.routes)
 
