@@ -14,7 +14,10 @@ from markupsafe import Markup
 
 from app.api.guards import actor_of, has_scope
 from app.api.request_head import head_of
+from app.console.measures import main_measures, main_text
+from app.console.schema_form import NAME_LIMITS
 from app.console.sessions import COOKIE, csrf_token
+from app.console.words import choice_of
 from app.pages.rendering import environment
 from app.version import __version__
 
@@ -77,10 +80,12 @@ def _environment() -> Environment:
     created.filters |= {
         "time": time,
         "number": number,
-        "percent": percent,
         "bytes": size,
         "sentence": sentence,
+        "main_measures": main_measures,
+        "main_text": main_text,
     }
+    created.globals |= {"NAME_LIMITS": NAME_LIMITS, "choice_of": choice_of}
     return created
 
 
@@ -109,15 +114,6 @@ def number(value: float | None, digits: int = 3) -> str:
     if value is None:
         return "–"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"
-
-
-def percent(value: float | None) -> str:
-    """Return a fraction in percent.
-
-    >>> percent(0.4567)
-    '45.7 %'
-    """
-    return "–" if value is None else f"{100 * value:.1f} %"
 
 
 def sentence(text: str) -> str:

@@ -19,18 +19,22 @@ from app.console.charts import curve_measures, training_curve
 from app.console.rendering import number, page
 from app.console.route import pages
 from app.console.schema_form import Field, SchemaForm
+from app.console.versions import promotion
 from app.datasets import service as datasets
 from app.datasets.schemas import Dataset
 from app.errors import NotFound
 from app.experiments.report import service as reports
 from app.jobs.queue import FINISHED
 from app.jobs.schemas import CurvePoint
+from app.pages.measures import measure_title
 from app.threads import STORAGE
 from app.training import service
 from app.training.event_streams import EventStreams, parse_event_id
-from app.training.schemas import TrainingJobCreate
+from app.training.schemas import TrainingJob, TrainingJobCreate
 from models import catalog
+from models.measures.covering import COVERING_MEASURES
 from models.measures.directions import DIRECTIONS
+from models.measures.paired_measures import PAIRED_MEASURES
 
 router = pages()
 
@@ -84,14 +88,17 @@ async def new_training(
             basic=[]
             if item is None
             else form_fields(BASIC, {**values, **({"model": model} if model else {})}, item),
-            further=[] if item is None else form_fields(FURTHER, values, item),
+            advanced=[] if item is None else form_fields(ADVANCED, values, item),
+            is_filled_in=bool(values),
         )
 
     return await STORAGE.run(read)
 
 
-BASIC = ("model", "learner", "split", "promote")
-FURTHER = ("features", "decision", "keep_labels", "covering", "seed", "priority")
+BASIC = ("model",)
+ADVANCED = (
+    *("learner", "split", "promote", "features", "decision", "keep_labels", "covering", "seed", "priority"),
+)
 
 
 def form_fields(names: Sequence[str], values: Mapping[str, Any], dataset: Dataset) -> list[Field]:
@@ -171,12 +178,21 @@ def training(ctx: Context, request: Request, job_id: JobId) -> Response:
         job=job,
         is_final=job.state in FINISHED,
         chart=_draw(unit, tuple(map(_to_key, points))) if len(points) > 1 else None,
-        columns=[unit, *curve_measures(points)],
+        columns=[unit, *map(measure_title, curve_measures(points))],
         rows=_rows(points),
         events=events,
         request_json=json.dumps(job.request, indent=2, ensure_ascii=False),
         directions=DIRECTIONS,
+        promotion=_promotion(job),
     )
+
+
+def _promotion(job: TrainingJob) -> list[str]:
+    """Return in words whether the version of a training was put live."""
+    if job.result is None or job.result.promotion is None:
+        return []
+    is_numeric = job.request.get("features", {}).get("kind") == "numeric"
+    return promotion.sentences(job.result.promotion, "examples" if is_numeric else "messages")
 
 
 @router.get("/training/{job_id}/events", dependencies=[ReadScope])
@@ -218,7 +234,8 @@ def _rows(points: Sequence[CurvePoint]) -> list[list[str]]:
 
 @cache
 def _form() -> SchemaForm:
-    return SchemaForm(TrainingJobCreate.model_json_schema())
+    metrics = [name for name in DIRECTIONS if name in PAIRED_MEASURES or name in COVERING_MEASURES]
+    return SchemaForm(TrainingJobCreate.model_json_schema(), {"promote/if_better/metric": metrics})
 
 
 @cache

@@ -81,7 +81,7 @@ def test_messages_are_routed_only_with_the_scope_predict(reader: Visitor, review
     assert "you need the scope predict" in reader.see("/console/routers/desk")
     text = reviewer.see("/console/routers/desk")
     assert 'data-router="/v1/routers/desk"' in text
-    assert "1 message waits for a review" in text
+    assert "1 message awaiting review" in text
     reader.see("/console/routers/none", status=404)
 
 
@@ -106,6 +106,29 @@ def test_the_review_queue_shows_the_message_and_its_likely_labels(
     assert 'id="correction"' not in reader.see(path)
 
 
+def test_the_queue_has_messages_without_a_department_and_is_filtered(
+    reviewer: Visitor, decision: dict[str, Any]
+) -> None:
+    api = reviewer.api
+    router = {**ROUTER, "review_below": None, "review_sample": 0}
+    api.call("PUT", "/v1/routers/lost", 200, json=router)
+    headers = {"Content-Type": "message/rfc822"}
+    raw = b"Subject: xyzzy\r\n\r\nplugh\r\n"
+    lost = api.call("POST", "/v1/routers/lost/messages", 200, content=raw, headers=headers)
+    assert lost["disposition"] == "fallback"
+    path = "/console/routers/lost/review"
+    form = f'data-decision="/v1/decisions/{lost["decision_id"]}/feedback"'
+    assert form in reviewer.see(path)
+    shown = reviewer.see(f"{path}?reason=fallback")
+    assert form in shown
+    assert 'href="/console/routers/lost/review?reason=fallback" aria-current="true"' in shown
+    assert f"review?reason=fallback&amp;saved={lost['decision_id']}" in shown, (
+        "the next one is of the same kind"
+    )
+    assert "No department was found, so the message went to the fallback." in shown
+    assert "No message of this kind awaits a review" in reviewer.see(f"{path}?reason=sample")
+
+
 def test_a_decision_shows_why_and_its_feedback(trainer: Visitor, decision: dict[str, Any]) -> None:
     path = f"/console/routers/desk/decisions/{decision['decision_id']}"
     text = trainer.see(path)
@@ -123,7 +146,7 @@ def test_a_decision_shows_why_and_its_feedback(trainer: Visitor, decision: dict[
     api.call("POST", f"/v1/decisions/{second}/feedback", 200, json=feedback)
     assert re.search(r'value="support" checked', trainer.see(f"/console/routers/other/decisions/{second}"))
     empty = trainer.see(f"/console/routers/other/review?saved={second}")
-    assert "No message waits for a person" in empty
+    assert "No message awaits a review" in empty
     assert "support" in empty[empty.index('id="saved"') :]
 
 
@@ -136,6 +159,14 @@ def test_decisions_are_found_by_disposition_feedback_and_department(
     assert link in reader.see(f"{path}?disposition=review&feedback=none&label=")
     assert link not in reader.see(f"{path}?disposition=fallback")
     assert link not in reader.see(f"{path}?label=nothing")
+
+
+def test_the_decisions_that_are_shown_can_be_exported(reader: Visitor, decision: dict[str, Any]) -> None:
+    path = "/console/routers/desk/decisions"
+    for query, n in ((f"disposition=review&sender=ann&label={decision['ranking'][-1]['label']}", 0), ("", 1)):
+        links = re.findall(r'<a download href="([^"]+)"', reader.see(f"{path}?{query}"))
+        csv, ndjson = (reader.get(unescape(link)).text.splitlines() for link in links)
+        assert (len(csv), len(ndjson)) == (n + 1, n)
 
 
 @pytest.mark.parametrize("by", ["department", "week", "version"])

@@ -51,7 +51,7 @@ def test_versions_are_compared_promoted_and_rolled_back(page: Page) -> None:
     page.get_by_role("link", name="Version 2").first.click()
     expect(page.get_by_role("heading", name="Labels", exact=True)).to_be_visible()
     check_page(page)
-    page.get_by_role("button", name="Make live").click()
+    page.get_by_role("button", name="Put live").click()
     page.get_by_role("button", name="Continue").click()
     expect(page.locator("h1 .tag")).to_have_text("live")
     page.goto("/console/models/helpdesk")
@@ -101,7 +101,7 @@ def test_a_pasted_message_is_reviewed_with_the_keyboard_alone_and_counts_in_the_
     expect(page.get_by_role("checkbox", name="support")).to_be_checked()
     page.keyboard.press("Enter")
     expect(page.locator("#saved")).to_contain_text("Question”: support")
-    expect(page.get_by_text("No message waits for a person.")).to_be_visible()
+    expect(page.get_by_text("No message awaits a review.")).to_be_visible()
 
     page.get_by_role("link", name="Change it").click()
     expect(page.get_by_role("checkbox", name="support")).to_be_checked()
@@ -114,12 +114,12 @@ def test_a_pasted_message_is_reviewed_with_the_keyboard_alone_and_counts_in_the_
     expect(page.get_by_role("cell", name="support")).to_be_visible()
     check_page(page)
     page.get_by_role("link", name="Settings", exact=True).click()
-    page.get_by_label("Departments at most").fill("2")
+    page.get_by_label("Maximum number of departments").fill("2")
     check_page(page)
     page.get_by_role("button", name="Save").click()
     page.wait_for_url("**/console/routers/desk")
     page.get_by_role("link", name="Settings", exact=True).click()
-    expect(page.get_by_label("Departments at most")).to_have_value("2")
+    expect(page.get_by_label("Maximum number of departments")).to_have_value("2")
 
 
 DROP = """([name, content]) => {
