@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias, get_args
+from urllib.parse import urlsplit
 
 from pydantic import (
     Field,
@@ -37,6 +38,9 @@ CLIENT_VARIABLES = frozenset({"COVEY_API_KEY", "COVEY_IMAP_PASSWORD", "COVEY_URL
 
 Protocol: TypeAlias = Literal["open_inference", "label_studio"]
 PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
+
+Role: TypeAlias = Literal["reader", "reviewer", "editor", "admin"]
+ROLES: tuple[Role, ...] = get_args(Role)
 
 Days = Annotated[float, Field(ge=0, le=36_500)]
 Seconds = Annotated[float, Field(ge=0, le=31_536_000)]
@@ -311,6 +315,33 @@ class Settings(BaseSettings):
     """Protocols of other projects that the API serves, separated by commas: ``open_inference`` at ``/v2``,
     and ``label_studio`` at ``/label-studio``. Empty: none."""
 
+    oidc_issuer: str = ""
+    """URL of the OpenID provider with which people sign in to the console, such as
+    ``https://id.example.org/realms/example``. Empty: people sign in with an API key. With a provider, every
+    request needs a key or a person who has signed in, also on loopback."""
+
+    oidc_client_id: str = ""
+    """Id of this service at the OpenID provider, which sends people back to ``/console/sign-in/callback``."""
+
+    oidc_client_secret: SecretStr = SecretStr("")
+    """Secret of this service at the OpenID provider. Empty: it is a public client and has none."""
+
+    oidc_claim: str = "groups"
+    """Claim of the ID token whose values ``COVEY_OIDC_ROLES`` maps to roles."""
+
+    oidc_roles: str = ""
+    """Roles by the values of the claim, as ``value=role``, separated by commas. Roles are ``reader``,
+    ``reviewer``, ``editor`` and ``admin``; if several values match, the person has the role that permits
+    most. The role follows the provider at each sign-in. Empty: administrators give roles in the console."""
+
+    oidc_default_role: Role | Literal[""] = ""
+    """Role of people for whom no value of the claim matches, or of new people if ``COVEY_OIDC_ROLES`` is
+    empty. Empty: such people cannot sign in."""
+
+    oidc_email_domains: str = ""
+    """Domains of e-mail addresses whose owners can sign in, separated by commas. Empty: everyone with a role
+    can."""
+
     cors_origins: str = ""
     """Origins whose web pages can call the service (CORS), separated by commas. Empty: none."""
 
@@ -385,6 +416,42 @@ class Settings(BaseSettings):
                     f"`openssl rand -base64 {KEY_BYTES}` prints a new one"
                 )
         return value
+
+    @field_validator("oidc_issuer")
+    @classmethod
+    def _check_issuer(cls, value: str) -> str:
+        parts = urlsplit(value)
+        is_local = parts.hostname in {"127.0.0.1", "::1", "localhost"}
+        if value and not (
+            parts.hostname and (parts.scheme == "https" or (parts.scheme == "http" and is_local))
+        ):
+            raise ValueError("must be a URL that begins with https://")
+        return value
+
+    @field_validator("oidc_roles")
+    @classmethod
+    def _check_roles(cls, value: str) -> str:
+        for item in split(value):
+            name, _, role = item.rpartition("=")
+            if not name.strip() or role.strip() not in ROLES:
+                raise ValueError(f"{item} is not VALUE=ROLE with one of the roles {', '.join(ROLES)}")
+        return value
+
+    @model_validator(mode="after")
+    def _check_oidc(self) -> Self:
+        if self.oidc_issuer and not self.oidc_client_id:
+            raise ValueError("COVEY_OIDC_ISSUER needs COVEY_OIDC_CLIENT_ID")
+        if self.oidc_issuer and not (self.oidc_roles or self.oidc_default_role):
+            raise ValueError("no person could sign in: set COVEY_OIDC_ROLES or COVEY_OIDC_DEFAULT_ROLE")
+        return self
+
+    def oidc_role_of(self) -> dict[str, Role]:
+        """Return the role of each value of the claim."""
+        found = {}
+        for item in split(self.oidc_roles):
+            value, _, name = item.rpartition("=")
+            found[value.strip()] = next(role for role in ROLES if role == name.strip())
+        return found
 
     def served_protocols(self) -> list[Protocol]:
         """Return the protocols of other projects that the API serves."""
