@@ -35,6 +35,12 @@ def test_the_path_from_a_dropped_file_to_a_version(page: Page) -> None:
     page.goto("/console/datasets")
     page.get_by_role("link", name="Upload a data set").click()
     check_page(page, name="upload")
+    page.evaluate(DROP, ["invoice.pdf", "%PDF-1.7"])
+    refused = "invoice.pdf is a PDF document. Export the data as CSV or JSON Lines."
+    expect(page.get_by_text(refused)).to_be_visible()
+    assert page.locator("#file").evaluate("file => file.validationMessage") == refused
+    page.evaluate(DROP, ["empty.csv", ""])
+    expect(page.get_by_text("empty.csv is empty.")).to_be_visible()
     page.evaluate(DROP, ["help desk.jsonl", CONTENT])
     expect(page.get_by_label("Name (required)")).to_have_value("help desk")
     expect(page.locator("[data-chosen]")).to_contain_text("help desk.jsonl")
