@@ -157,6 +157,11 @@ def list_decisions(
             "sender": sender,
             "text": text,
         },
+        export={
+            name: value
+            for name in ("disposition", "feedback", "label", "subject", "sender", "text")
+            if (value := getattr(conditions, name)) is not None
+        },
     )
 
 

@@ -126,7 +126,7 @@ def test_the_queue_has_messages_without_a_department_and_is_filtered(
         "the next one is of the same kind"
     )
     assert "No department was found, so the message went to the fallback." in shown
-    assert "No message of this kind waits for a person" in reviewer.see(f"{path}?reason=sample")
+    assert "No message of this kind awaits a review" in reviewer.see(f"{path}?reason=sample")
 
 
 def test_a_decision_shows_why_and_its_feedback(trainer: Visitor, decision: dict[str, Any]) -> None:
@@ -159,6 +159,14 @@ def test_decisions_are_found_by_disposition_feedback_and_department(
     assert link in reader.see(f"{path}?disposition=review&feedback=none&label=")
     assert link not in reader.see(f"{path}?disposition=fallback")
     assert link not in reader.see(f"{path}?label=nothing")
+
+
+def test_the_decisions_that_are_shown_can_be_exported(reader: Visitor, decision: dict[str, Any]) -> None:
+    path = "/console/routers/desk/decisions"
+    for query, n in ((f"disposition=review&sender=ann&label={decision['ranking'][-1]['label']}", 0), ("", 1)):
+        links = re.findall(r'<a download href="([^"]+)"', reader.see(f"{path}?{query}"))
+        csv, ndjson = (reader.get(unescape(link)).text.splitlines() for link in links)
+        assert (len(csv), len(ndjson)) == (n + 1, n)
 
 
 @pytest.mark.parametrize("by", ["department", "week", "version"])
