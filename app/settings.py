@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import ipaddress
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -31,6 +32,9 @@ PREFIX = "COVEY_"
 CLIENT_VARIABLES = frozenset({"COVEY_API_KEY", "COVEY_IMAP_PASSWORD", "COVEY_URL"})
 """Variables of commands that call a service. They are no settings."""
 
+
+ROOT_PATH = re.compile(r"(?:/(?!\.+(?:/|\Z))[\w.~-]+)*", re.ASCII)
+"""A path prefix. It cannot be read as another host."""
 
 Protocol: TypeAlias = Literal["open_inference", "label_studio"]
 PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
@@ -278,12 +282,36 @@ class Settings(BaseSettings):
     """Names of hosts that requests can use before the first API key exists, separated by commas. Loopback
     addresses and ``localhost`` are always allowed. With API keys, every name is allowed."""
 
+    root_path: str = ""
+    """Path below which a proxy serves Covey, such as ``/tools/covey``. The proxy can remove it from the paths
+    of requests, or leave it. Empty: none, or what a trusted proxy states in ``X-Forwarded-Prefix``."""
+
+    trusted_proxies: str = "127.0.0.1,::1"
+    """Addresses and networks of proxies whose headers ``X-Forwarded-Proto``, ``X-Forwarded-For`` and
+    ``X-Forwarded-Prefix`` count, separated by commas. ``*``: every client is a proxy."""
+
     webhooks_allow_private: bool = False
     """Whether webhooks can send to private, loopback and link-local addresses. Set it only if every holder of
     a key with the scope ``admin`` may reach the network of the workers."""
 
     ready_queue_seconds: PositiveFloat = 60.0
     """If a job waits longer than this although a worker has capacity, readiness returns 503."""
+
+    @field_validator("root_path")
+    @classmethod
+    def _check_root_path(cls, value: str) -> str:
+        value = value.rstrip("/")
+        if not ROOT_PATH.fullmatch(value):
+            raise ValueError("is not a path such as /tools/covey")
+        return value
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _check_proxies(cls, value: str) -> str:
+        for proxy in split(value):
+            if proxy != "*":
+                ipaddress.ip_network(proxy)
+        return value
 
     @field_validator("protocols")
     @classmethod

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from benchmarks.corpora import large
-from models.base import Learner, Step
+from models.base import Learner, Problem, Step
 from models.boosting.adaboost_lc import AdaBoostLC
 from models.boosting.mp_boost import MPBoost
 from models.perceptrons import MMP
@@ -45,7 +45,7 @@ def train(name: str, examples: int) -> None:
     def record(step: Step, /) -> None:
         progress.append((time.perf_counter() - start, f"{step.completed} {step.unit}"))
 
-    LEARNERS[name]().fit(X, Y, monitor=record)
+    LEARNERS[name]().fit_problem(Problem(X, Y), monitor=record)
     seconds = time.perf_counter() - start
     first, steps = progress[0][0], progress[-1][1]
     later = (progress[-1][0] - first) / (len(progress) - 1) if len(progress) > 1 else first

@@ -17,6 +17,7 @@ from starlette.types import Scope as AsgiScope
 from app.api.errors import BY_STATUS, MAX_ERRORS, PROBLEM_JSON, Problem
 from app.api.guards import SAFE_METHODS, Scope, authorize, require
 from app.api.json_body import check_text, pointer
+from app.api.proxies import root_path
 from app.api.request_head import RequestHead, check_media_type, head_of, refuse_encoding
 from app.api.validation import BodyValidator
 from app.api.validation_errors import describe_unknown
@@ -32,17 +33,23 @@ def _context(request: Request) -> AppContext:
 Context = Annotated[AppContext, Depends(_context)]
 
 ReadScope = Depends(require("read"))
+ReadOrReview = Depends(require("read", "review"))
 PredictScope = Depends(require("predict"))
+PredictOrReview = Depends(require("predict", "review"))
 TrainScope = Depends(require("train"))
+TrainOrReview = Depends(require("train", "review"))
 AdminScope = Depends(require("admin"))
 
-SCOPES: Mapping[Any, Scope] = {
-    ReadScope.dependency: "read",
-    PredictScope.dependency: "predict",
-    TrainScope.dependency: "train",
-    AdminScope.dependency: "admin",
+SCOPES: Mapping[Any, tuple[Scope, ...]] = {
+    ReadScope.dependency: ("read",),
+    ReadOrReview.dependency: ("read", "review"),
+    PredictScope.dependency: ("predict",),
+    PredictOrReview.dependency: ("predict", "review"),
+    TrainScope.dependency: ("train",),
+    TrainOrReview.dependency: ("train", "review"),
+    AdminScope.dependency: ("admin",),
 }
-"""Scope that each guard requires."""
+"""Scopes of each guard, of which one suffices."""
 
 
 ALSO_ACCEPTED = "x-also-accepted"
@@ -101,7 +108,10 @@ class StrictJSONRoute(APIRoute):
 
         async def handle(request: Request) -> Response:
             await self.check(request.scope)
-            return await handler(request)
+            response = await handler(request)
+            if "Location" in response.headers:
+                response.headers["Location"] = f"{root_path(request)}{response.headers['Location']}"
+            return response
 
         return handle
 

@@ -13,6 +13,7 @@ from fastapi import Depends, Header, Request
 from pydantic import BaseModel
 
 from app.api.guards import actor_of
+from app.api.proxies import own_path
 from app.api.schemas import OneLine
 from app.db.deadlocks import retry_deadlocks
 from app.db.session import Database, Transaction
@@ -190,7 +191,7 @@ async def _streamed_idempotency(request: Request, idempotency_key: IdempotencyKe
 
 
 def _method_and_path(request: Request) -> bytes:
-    return f"{request.method} {request.url.path}\n".encode()
+    return f"{request.method} {own_path(request)}\n".encode()
 
 
 def caller(request: Request) -> str:

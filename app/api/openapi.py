@@ -12,13 +12,15 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from fastapi.openapi.utils import get_openapi
+from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from app.api.base_route import ALSO_ACCEPTED, SCOPES
 from app.api.errors import BY_STATUS
+from app.api.proxies import root_path
 from app.api.schema_examples import add_examples
 from app.api.validation_errors import header_name
 from app.version import __version__
@@ -85,6 +87,12 @@ def install(app: FastAPI, *, manual_bodies: Sequence[type[BaseModel]] = ()) -> N
         return app.openapi_schema
 
     app.openapi = document  # type: ignore[method-assign]
+
+    @app.get("/openapi.json", include_in_schema=False)
+    def openapi_json(request: Request) -> JSONResponse:
+        own, *others = document()["servers"]
+        servers = [{**own, "url": root_path(request) or own["url"]}, *others]
+        return JSONResponse({**document(), "servers": servers})
 
 
 def to_json(app: FastAPI) -> str:
@@ -354,7 +362,7 @@ def _operations(document: dict[str, Any], app: FastAPI) -> None:
                 if dependency.dependency in SCOPES
             ]
             if scopes:
-                operation["description"] = f"{text}\n\nScope: `{scopes[0]}`."
+                operation["description"] = f"{text}\n\nScope: `{'` or `'.join(scopes[0])}`."
             else:
                 operation["security"] = []
             _responses(method, operation, shared)

@@ -239,7 +239,7 @@ def experiment_command(
 def create_key(
     name: Annotated[str, typer.Option(help="Purpose of the key.")],
     scope: Annotated[
-        list[str], typer.Option(help="read, predict, train or admin. You can repeat this option.")
+        list[str], typer.Option(help="read, predict, review, train or admin. You can repeat this option.")
     ],
     data: Data = None,
 ) -> None:

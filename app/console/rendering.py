@@ -40,7 +40,7 @@ def page(
     """Render a page.
 
     Templates know ``root`` (the path of the service behind a proxy), ``path`` (the path of the page),
-    ``can(scope)`` (what the visitor may do), ``signed_in``, ``csrf`` and ``version``.
+    ``can(scope, …)`` (whether the visitor has one of the scopes), ``signed_in``, ``csrf`` and ``version``.
 
     Args:
         request: the request.
@@ -52,14 +52,14 @@ def page(
     cookie = head_of(request).cookie(COOKIE)
     signed_in = cookie is not None and actor_of(request) is not None
     # An error can occur before a guard knows the scopes of the visitor, who then sees no links to pages.
-    is_authorized = "authorized_scope" in request.scope["state"]
+    is_authorized = "authorized_scopes" in request.scope["state"]
     html = (
         _environment()
         .get_template(template)
         .render(
             root=request.scope.get("root_path", ""),
             path=request.url.path,
-            can=lambda scope: is_authorized and has_scope(request, scope),
+            can=lambda *scopes: is_authorized and has_scope(request, *scopes),
             signed_in=signed_in,
             csrf=csrf_token(cookie) if signed_in and cookie is not None else "",
             version=__version__,

@@ -20,6 +20,7 @@ from app.console.charts import curve_measures, training_curve
 from app.console.rendering import duration, number, page
 from app.console.route import pages
 from app.console.schema_form import Field, SchemaForm
+from app.console.versions import promotion
 from app.datasets import service as datasets
 from app.datasets.schemas import Dataset
 from app.errors import NotFound
@@ -201,7 +202,16 @@ def training(ctx: Context, request: Request, job_id: JobId) -> Response:
         events=events,
         request_json=json.dumps(job.request, indent=2, ensure_ascii=False),
         directions=DIRECTIONS,
+        promotion=_promotion(job),
     )
+
+
+def _promotion(job: TrainingJob) -> list[str]:
+    """Return in words whether the version of a training was put live."""
+    if job.result is None or job.result.promotion is None:
+        return []
+    is_numeric = job.request.get("features", {}).get("kind") == "numeric"
+    return promotion.sentences(job.result.promotion, "examples" if is_numeric else "messages")
 
 
 @router.get("/training/{job_id}/events", dependencies=[ReadScope])

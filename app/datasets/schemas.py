@@ -464,7 +464,7 @@ class Dataset(ResponseModel):
     description: str | None = None
     """Description of the data set for people. Absent if it has none."""
     format: DatasetFormat | None = None
-    """Format of the content. Absent if it is detected from the content, or if there is no upload."""
+    """Format of the content. Absent until it is detected from the content, or if there is no upload."""
     state: DatasetState
     """State of the data set. Only a `ready` data set can be used."""
     label_tree: LabelTree | None = None

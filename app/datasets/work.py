@@ -63,6 +63,7 @@ class Ingestion(Work):
             fresh.sha256 = content.sha256
             fresh.size_bytes = content.size_bytes
             fresh.report = summary
+            fresh.format = fresh.format or content.report.format
             fresh.label_tree = parents or fresh.label_tree
             fresh.lineage = content.lineage
             if not is_kept:

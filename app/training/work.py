@@ -33,7 +33,7 @@ from models.decisions import needs_held_out
 from models.errors import SnapshotError
 from models.labels import LabelTree
 from models.labels.indicator_matrix import collect_labels
-from models.pipeline import Pipeline, Progress
+from models.pipeline import Pipeline, Progress, TrainingSet
 
 
 class TrainModel(Work):
@@ -206,11 +206,9 @@ def fit(
         if phase != "features":
             checkpoints.offer(phase, progress.completed, progress.snapshot, partial(seconds, phase))
 
-    pipeline.fit(
-        parts.training,
-        tree=tree,
-        kept_labels=parts.training.labels if request.keep_labels == "all" else (),
-        validation=parts.validation,
+    kept_labels = parts.training.labels if request.keep_labels == "all" else ()
+    pipeline.fit_training(
+        TrainingSet(parts.training, parts.validation, tree, kept_labels),
         monitor=monitor,
         resume=checkpoint.state if checkpoint is not None else None,
         n_jobs=n_jobs,

@@ -19,7 +19,7 @@ from sklearn.svm import LinearSVC
 from benchmarks.corpora import ccat_problem, indicator, labels_of, large, records, reuters, reuters_problem
 from benchmarks.plain_rounds import PlainRounds
 from models.arrays import Labels, Matrix
-from models.base import Context, Learner, Step
+from models.base import Context, Learner, Problem, Step
 from models.base.validation import as_feature_matrix, as_training_matrices
 from models.baselines.naive_bayes import NaiveBayes
 from models.baselines.svm import SVM
@@ -252,7 +252,7 @@ def h_m3() -> tuple[list[tuple[float, float]], float, float]:
         passes.append((step.measures["gap"], time.perf_counter() - begun))
 
     learner = HM3()
-    learner.fit(problem.X, problem.Y, context=Context(parents=parents), monitor=note)
+    learner.fit_problem(Problem(problem.X, problem.Y, Context(parents=parents)), monitor=note)
     fitted = (learner, SVM().fit(problem.X, problem.Y))
     true = problem.Y_test.toarray()
     losses = [100 * zero_one_loss(true, each.predict(problem.X_test)) for each in fitted]

@@ -21,6 +21,7 @@ from benchmarks.papers.charts import Line, Panel
 from benchmarks.papers.frame import Part, Tables, table, with_paper
 from benchmarks.plain_rounds import RandomTies
 from models.base import Step
+from models.base.training import Problem as LearningProblem
 from models.boosting.adaboost_mh import AdaBoostMH
 from models.boosting.hypothesis import Hypothesis
 from models.boosting.mp_boost import MPBoost
@@ -197,7 +198,9 @@ def _measured(corpus: str, terms: str, algorithm: str, rounds: tuple[int, ...]) 
             spent += time.process_time() - begun
 
     with threadpool_limits(1):
-        LEARNERS[algorithm](rounds=rounds[-1]).fit(problem.X, problem.Y, monitor=note)
+        LEARNERS[algorithm](rounds=rounds[-1]).fit_problem(
+            LearningProblem(problem.X, problem.Y), monitor=note
+        )
     return {
         **{name: [point[name] for point in points] for name in points[0]},
         "terms": problem.n_terms,

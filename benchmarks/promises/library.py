@@ -20,7 +20,7 @@ from benchmarks.promises.corpora import Parts
 from benchmarks.recipes import N_BINS, ROUNDS
 from models import catalog
 from models.arrays import Bools, Floats, Ints, Labels
-from models.base import Context, Monitor, State
+from models.base import Monitor, Problem, State
 from models.base.weighted import WeightedLearner
 from models.baselines.svm import SVM
 from models.boosting.mp_boost import MPBoost
@@ -41,24 +41,17 @@ class _Remembered(WeightedLearner):
 
     trained: ClassVar[dict[tuple[bytes, ...], dict[str, Any]]] = {}
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        *,
-        groups: Any = None,
-        context: Context | None = None,
-        monitor: Monitor | None = None,
-        resume: State | None = None,
+    def fit_problem(
+        self, problem: Problem, *, monitor: Monitor | None = None, resume: State | None = None
     ) -> Self:
         """Take over the training on the same examples, or learn from them."""
-        arrays = [X.indptr, X.indices, X.data, y.indptr, y.indices]
-        if sample_weight is not None:
-            arrays.append(sample_weight)
+        X, Y = problem.X, problem.Y
+        arrays = [X.indptr, X.indices, X.data, Y.indptr, Y.indices]
+        if problem.weights is not None:
+            arrays.append(problem.weights)
         key = (repr(self).encode(), *(array.tobytes() for array in arrays))
         if key not in self.trained:
-            super().fit(X, y, sample_weight, groups=groups, context=context, monitor=monitor, resume=resume)
+            super().fit_problem(problem, monitor=monitor, resume=resume)
             self.trained[key] = {**self.__dict__}
         self.__dict__.update(self.trained[key])
         return self

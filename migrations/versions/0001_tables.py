@@ -113,8 +113,8 @@ def upgrade() -> None:
         "decisions",
         ["id", "sampled"],
         unique=False,
-        postgresql_where=sa.text("sampled OR disposition = 'review'"),
-        sqlite_where=sa.text("sampled = 1 OR disposition = 'review'"),
+        postgresql_where=sa.text("sampled OR disposition <> 'routed'"),
+        sqlite_where=sa.text("sampled = 1 OR disposition <> 'routed'"),
     )
     op.create_index(
         op.f("ix_decisions_kept_message"),
@@ -152,8 +152,8 @@ def upgrade() -> None:
         "decisions",
         ["router_id", "id", "sampled"],
         unique=False,
-        postgresql_where=sa.text("(sampled OR disposition = 'review') AND feedback_state IS NULL"),
-        sqlite_where=sa.text("(sampled = 1 OR disposition = 'review') AND feedback_state IS NULL"),
+        postgresql_where=sa.text("(sampled OR disposition <> 'routed') AND feedback_state IS NULL"),
+        sqlite_where=sa.text("(sampled = 1 OR disposition <> 'routed') AND feedback_state IS NULL"),
     )
     op.create_index(
         op.f("ix_decisions_router_id_message_id_id"),

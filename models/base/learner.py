@@ -137,8 +137,6 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         *,
         groups: Any = None,
         context: Context | None = None,
-        monitor: Monitor | None = None,
-        resume: State | None = None,
     ) -> Self:
         """Learn from examples.
 
@@ -151,8 +149,6 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
                 with equal numbers together. None if every example is a document of its own.
             context: label and feature names, the label tree, candidate features of each label, unknown
                 labels, and validation examples.
-            monitor: called after every step.
-            resume: a snapshot of an interrupted call with the same X, y and parameters, to continue it.
 
         Raises:
             ParameterError: a parameter is invalid.
@@ -160,17 +156,36 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
                 all labels together and some are unknown.
             ValueError: X or y is invalid, for example because it contains NaN.
         """
-        return self._fit(X, y, None, groups, context, monitor, resume)
+        return self._fit(X, y, None, groups, context)
+
+    def fit_problem(
+        self, problem: Problem, *, monitor: Monitor | None = None, resume: State | None = None
+    ) -> Self:
+        """Learn as ``fit`` does, in a training that can be watched, stopped and resumed.
+
+        Args:
+            problem: the examples. Only learners that accept weights may get them.
+            monitor: called after every step.
+            resume: a snapshot of an interrupted call with the same problem and parameters, to continue it.
+
+        Raises:
+            ParameterError: as for ``fit``.
+            UnsuitableDataError: as for ``fit``.
+            ValueError: as for ``fit``.
+        """
+        return self._fit(
+            problem.X, problem.Y, problem.weights, problem.groups, problem.context, monitor, resume
+        )
 
     def _fit(
         self,
         X: Any,
         y: Any,
-        weights: Floats | None,
+        weights: Any,
         groups: Any,
         context: Context | None,
-        monitor: Monitor | None,
-        resume: State | None,
+        monitor: Monitor | None = None,
+        resume: State | None = None,
     ) -> Self:
         parameters = self.validated_parameters()
         if y is None:

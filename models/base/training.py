@@ -105,9 +105,9 @@ class Step:
         total: maximum number of steps of the training.
         unit: what a step is, such as ``"rounds"``, ``"passes"`` or ``"examples"``.
         measures: values that the learner computes anyway, by name, for the learning curve.
-        snapshot: returns a copy of the complete training state. ``fit(..., resume=state)`` continues from it
-            and produces exactly the same model as a training without interruption. Call it only before the
-            monitor returns.
+        snapshot: returns a copy of the complete training state. ``fit_problem(…, resume=state)`` continues
+            from it and produces exactly the same model as a training without interruption. Call it only
+            before the monitor returns.
         scores: computes the scores of a model whose training stops at this step, also only before the monitor
             returns. None if the learner has no scores before the end of the training.
     """

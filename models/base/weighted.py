@@ -6,10 +6,11 @@ from typing import Any, Self, cast
 
 import numpy as np
 from scipy import sparse
+from typing_extensions import override
 
 from models.arrays import Floats, Ints
 from models.base.learner import Learner
-from models.base.training import Context, Monitor, Problem
+from models.base.training import Context, Monitor
 from models.base.weights import as_weights
 from models.serialization.state import State
 
@@ -25,8 +26,6 @@ class WeightedLearner(Learner):
         *,
         groups: Any = None,
         context: Context | None = None,
-        monitor: Monitor | None = None,
-        resume: State | None = None,
     ) -> Self:
         """Learn from examples, see :meth:`Learner.fit`.
 
@@ -37,20 +36,31 @@ class WeightedLearner(Learner):
                 was not there. None if all count once.
             groups: as for :meth:`Learner.fit`.
             context: as for :meth:`Learner.fit`.
-            monitor: as for :meth:`Learner.fit`.
-            resume: as for :meth:`Learner.fit`.
 
         Raises:
             ParameterError: a parameter is invalid.
             UnsuitableDataError: this algorithm cannot learn from this data.
             ValueError: X, y or the weights are invalid.
         """
-        rows, weights = counting_examples(X, sample_weight)
+        return self._fit(X, y, sample_weight, groups, context)
+
+    @override
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        weights: Any,
+        groups: Any,
+        context: Context | None,
+        monitor: Monitor | None = None,
+        resume: State | None = None,
+    ) -> Self:
+        rows, weights = counting_examples(X, weights)
         if rows is not None:
             X, y = with_rows(X)[rows], with_rows(y)[rows]
             groups = None if groups is None else np.asarray(groups)[rows]
             context = None if context is None else context.where(rows)
-        return self._fit(X, y, weights, groups, context, monitor, resume)
+        return super()._fit(X, y, weights, groups, context, monitor, resume)
 
 
 def counting_examples(X: Any, sample_weight: Any) -> tuple[Ints | None, Floats | None]:
@@ -79,24 +89,3 @@ def counting_examples(X: Any, sample_weight: Any) -> tuple[Ints | None, Floats |
 def with_rows(X: Any) -> Any:
     """Return a matrix of which rows can be selected."""
     return cast("Any", X).tocsr() if sparse.issparse(X) else np.asarray(X)
-
-
-def fit_learner(
-    learner: Learner, problem: Problem, *, monitor: Monitor | None = None, resume: State | None = None
-) -> None:
-    """Fit any learner. Only a learner that accepts weights gets them.
-
-    Raises:
-        ParameterError: as for :meth:`Learner.fit`.
-        UnsuitableDataError: as for :meth:`Learner.fit`.
-    """
-    weighted = {} if problem.weights is None else {"sample_weight": problem.weights}
-    learner.fit(
-        problem.X,
-        problem.Y,
-        groups=problem.groups,
-        context=problem.context,
-        monitor=monitor,
-        resume=resume,
-        **weighted,
-    )

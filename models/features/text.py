@@ -372,6 +372,10 @@ class TextFeatures(ParameterizedFeatures[TextFeaturesParameters]):
             raise ArtifactError(str(error)) from error
         return self
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return everything but the vocabulary: its caches belong to one process and its threads."""
+        return {name: value for name, value in vars(self).items() if name != "_vocabulary"}
+
     def _set_fitted(self, names: list[str], idf: Floats, mean_distinct: float) -> None:
         self.names_ = names
         self._idf = idf

@@ -11,7 +11,6 @@ from sklearn.base import clone
 from models import catalog
 from models.arrays import Bools, Floats
 from models.base import Context, Learner, Problem, Step
-from models.base.weighted import fit_learner
 from models.catalog import FeaturesConfig
 from models.data.digests import document_groups
 from models.data.examples import ExampleSource
@@ -136,7 +135,7 @@ class FeatureChooser:
         learner: Learner = clone(self._learner)
         weights = None if self._weights is None else self._weights[training]
         groups = self._groups[training]
-        fit_learner(learner, Problem(X, Y, context, weights, groups), monitor=self._report)
+        learner.fit_problem(Problem(X, Y, context, weights, groups), monitor=self._report)
         scores = np.asarray(learner.decision_function(features.values(raw.where(self._held_out))))
         return example_ranking_measures(relevant, scores[:, trained])["average_precision"][labelled]
 

@@ -15,7 +15,6 @@ from models.base.incremental import IncrementalLearner
 from models.base.scaling import scaling_warning
 from models.base.training import abbreviated
 from models.base.validation import in_every_example
-from models.base.weighted import fit_learner
 from models.data.digests import document_groups
 from models.decisions import DecisionRule, HeldOut, needs_held_out
 from models.decisions.auto import LabelSetSizes
@@ -142,7 +141,7 @@ class Fitting:
             self._report("training", step.completed, step.total, step, {}, step.scores)
 
         resume = select_prefix("learner", self._how.resume) or None
-        fit_learner(self._learner, self._problem, monitor=report, resume=resume)
+        self._learner.fit_problem(self._problem, monitor=report, resume=resume)
 
     def _hold_out(self) -> HeldOut | None:
         """Return the held-out scores; None if the decision does not need them, or nothing can be held out."""

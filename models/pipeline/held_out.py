@@ -11,7 +11,6 @@ from sklearn.base import clone
 
 from models.arrays import AnyArray, Bools, Floats, Ints
 from models.base import Context, Learner, Problem, State, Step
-from models.base.weighted import fit_learner
 from models.decisions import N_FOLDS, HeldOut
 from models.decisions.held_out import ScoreScale, align
 from models.errors import UnsuitableDataError
@@ -179,7 +178,7 @@ class FoldScores:
 
         interrupted = "fold" in self._resume and fold == self._first_fold
         resume = select_prefix("learner", self._resume) if interrupted else None
-        fit_learner(learner, problem, monitor=report, resume=resume)
+        learner.fit_problem(problem, monitor=report, resume=resume)
         return learner
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -151,8 +152,6 @@ class Pipeline(Predictor, BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         tree: LabelTree | None = None,
         kept_labels: Sequence[str] = (),
         validation: ExampleSource | None = None,
-        monitor: PipelineMonitor | None = None,
-        resume: Mapping[str, AnyArray] | None = None,
         n_jobs: int = 1,
     ) -> Self:
         """Fit features, learner and thresholds on labelled examples.
@@ -168,72 +167,52 @@ class Pipeline(Predictor, BaseEstimator):  # type: ignore[misc]  # scikit-learn 
             kept_labels: labels that the pipeline has even if no training example has them.
             validation: examples for early stopping and for ``tuned_threshold``; nothing else is fitted on
                 them. Without them, both hold out training examples.
-            monitor: called after every step.
-            resume: a snapshot of an interrupted call with the same examples and parameters. The features are
-                computed again; the learner continues from the snapshot.
             n_jobs: number of threads that the learner may use; they never change the result. ``svm`` and
                 ``h_svm`` use them if there are at least as many examples as features.
 
         Raises:
             ParameterError: the parameters are invalid, alone, together or for this kind of data.
-            SnapshotError: the snapshot belongs to another training.
             UnsuitableDataError: no example has a label, or the learner cannot learn from this data, for
                 example because some labels are unknown.
         """
+        self._forget()
         source, kept_labels = self._read_training(X, y, sample_weight, kept_labels)
-        training = TrainingSet(source, validation, tree, kept_labels)
-        self._begin(training)
-        self.features_, compared = self._resolve_features(training, monitor)
+        return self._fit(TrainingSet(source, validation, tree, kept_labels), None, Run(n_jobs=n_jobs))
 
-        def report(n_read: int) -> None:
-            if monitor is not None:
-                monitor(Progress("features", n_read, source.n_examples, "examples", {}, dict))
-
-        how = Run(monitor, resume or {}, n_jobs, self.timings_)
-        validated = validation is not None and validation.n_examples > 0
-        with how.timed("features"):
-            matrices = fit_features(
-                self.features_,
-                training,
-                report,
-                keep_raw=needs_held_out(self.decision_) and not validated,
-                with_validation=uses_validation(self.learner_, self.decision_),
-            )
-        self._fit(training, matrices, how)
-        if compared:
-            self.summary_.facts["average_precision_of_features"] = compared
-        return self
-
-    def fit_matrix(
+    def fit_training(
         self,
         training: TrainingSet,
-        matrices: FeatureMatrices,
+        matrices: FeatureMatrices | None = None,
         *,
         monitor: PipelineMonitor | None = None,
         resume: Mapping[str, AnyArray] | None = None,
         n_jobs: int = 1,
     ) -> Self:
-        """Fit learner and thresholds on features that are fitted on the same examples. No document is read.
+        """Fit as ``fit`` does, in a training that can be watched, stopped and resumed.
 
         Args:
             training: the examples.
-            matrices: their features, by the fitted features of this pipeline.
-            monitor: as for ``fit``.
-            resume: as for ``fit``.
+            matrices: their features, by the fitted features of this pipeline. No document is read then. None
+                to fit the features.
+            monitor: called after every step.
+            resume: a snapshot of an interrupted call with the same examples and parameters. The features are
+                computed again; the learner continues from the snapshot.
             n_jobs: as for ``fit``.
 
         Raises:
             ParameterError: as for ``fit``.
-            SnapshotError: as for ``fit``.
+            SnapshotError: the snapshot belongs to another training.
             UnsuitableDataError: as for ``fit``.
             ValueError: the matrices are those of other examples or features.
         """
-        assert isinstance(self.features, TextFeatures | NumericFeatures)  # noqa: S101 - they are fitted
+        self._forget()
+        return self._fit(training, matrices, Run(monitor, resume or {}, n_jobs))
+
+    def _forget(self) -> None:
+        """Forget the forms of the documents and labels of an earlier training."""
         self._target = SETS
-        self._begin(training)
-        self.features_, _ = self._resolve_features(training, monitor)
-        self._fit(training, matrices, Run(monitor, resume or {}, n_jobs, self.timings_))
-        return self
+        for name in ("n_features_in_", "feature_names_in_", "_columns"):
+            self.__dict__.pop(name, None)
 
     def _begin(self, training: TrainingSet) -> None:
         """Set what follows from the parameters and the labels, and check that they suit each other."""
@@ -249,8 +228,13 @@ class Pipeline(Predictor, BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         if training.weights is not None:
             catalog.check_weights(self.learner_)
 
-    def _fit(self, training: TrainingSet, matrices: FeatureMatrices, how: Run) -> None:
-        """Fit learner and thresholds."""
+    def _fit(self, training: TrainingSet, matrices: FeatureMatrices | None, how: Run) -> Self:
+        """Fit the features if there are no matrices, and learner and thresholds."""
+        self._begin(training)
+        how = replace(how, timings=self.timings_)
+        self.features_, compared = self._resolve_features(training, how)
+        if matrices is None:
+            matrices = self._fit_features(training, how)
         fitting = Fitting(
             self.features_, self.learner_, self.decision_, training, matrices, seed=self.seed, how=how
         )
@@ -262,11 +246,26 @@ class Pipeline(Predictor, BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         with_example = collect_labels(training.label_sets, training.tree)
         if empty := sorted(set(training.labels).difference(with_example)):
             self.summary_.warnings.append(f"labels without a training example: {abbreviated(empty)}")
+        if compared:
+            self.summary_.facts["average_precision_of_features"] = compared
         self.classes_ = self._target.classes if self._target.names else np.array(training.labels)
+        return self
 
-    def _resolve_features(
-        self, training: TrainingSet, monitor: PipelineMonitor | None
-    ) -> tuple[Features, dict[str, float]]:
+    def _fit_features(self, training: TrainingSet, how: Run) -> FeatureMatrices:
+        def report(n_read: int) -> None:
+            how.report(Progress("features", n_read, training.source.n_examples, "examples", {}, dict))
+
+        validated = training.validation is not None and training.validation.n_examples > 0
+        with how.timed("features"):
+            return fit_features(
+                self.features_,
+                training,
+                report,
+                keep_raw=needs_held_out(self.decision_) and not validated,
+                with_validation=uses_validation(self.learner_, self.decision_),
+            )
+
+    def _resolve_features(self, training: TrainingSet, how: Run) -> tuple[Features, dict[str, float]]:
         """Return the features, and how well candidates ranked held-out documents, if any did."""
         source = training.source
         if isinstance(self.features, TextFeatures | NumericFeatures):
@@ -277,8 +276,7 @@ class Pipeline(Predictor, BaseEstimator):  # type: ignore[misc]  # scikit-learn 
             return catalog.create_features(recipe), {}
 
         def report(n_compared: int) -> None:
-            if monitor is not None:
-                monitor(Progress("features", n_compared, N_CANDIDATES, "candidates", {}, dict))
+            how.report(Progress("features", n_compared, N_CANDIDATES, "candidates", {}, dict))
 
         chooser = FeatureChooser(self.learner_, source, tree=training.tree, seed=self.seed, on_step=report)
         choice = chooser.choose(recipe)
@@ -288,9 +286,6 @@ class Pipeline(Predictor, BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         self, X: Any, y: Any, sample_weight: Any, kept_labels: Sequence[str]
     ) -> tuple[ExampleSource, Sequence[str]]:
         """Return labelled examples, and the labels that are kept without an example."""
-        self._target = SETS
-        for name in ("n_features_in_", "feature_names_in_", "_columns"):
-            self.__dict__.pop(name, None)
         if hasattr(X, "label_sets"):
             if y is not None or sample_weight is not None:
                 raise ParameterError("the examples have their labels and weights; pass them alone")

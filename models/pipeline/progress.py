@@ -25,8 +25,8 @@ class Progress:
         total: maximum number of steps of this phase.
         unit: what a step is, such as ``"rounds"`` or ``"examples"``.
         measures: values that the learner computes anyway, by name.
-        snapshot: returns a copy of the complete training state. ``fit(..., resume=state)`` continues from it
-            and produces exactly the same model as a training without interruption.
+        snapshot: returns a copy of the complete training state. ``fit_training(…, resume=state)`` continues
+            from it and produces exactly the same model as a training without interruption.
         scores: ``Step.scores`` of the learner in the phase ``training``; otherwise None.
     """
 

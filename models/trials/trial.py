@@ -115,7 +115,7 @@ def run_trial(
         monitor_seconds += time.perf_counter() - now
 
     start = time.perf_counter()
-    pipeline.fit_matrix(training, features.matrices, monitor=report, resume=snapshot, n_jobs=n_jobs)
+    pipeline.fit_training(training, features.matrices, monitor=report, resume=snapshot, n_jobs=n_jobs)
     fitted = time.perf_counter()
     of_test = ScoredDocuments(pipeline.learner_.decision_function(features.test), features.test_empty)
     scored = time.perf_counter()

@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sparse_cases import features, frozen, noncanonical
 
 from models.arrays import Labels, Matrix
-from models.base import Context, Learner, State, Step
+from models.base import Context, Learner, Problem, State, Step
 from models.base.validation import as_training_matrices
 from models.catalog import ENTRIES, default_threshold
 from models.data.examples import Examples
@@ -165,8 +165,8 @@ def test_a_saved_learner_computes_identical_scores(algorithm: str) -> None:
 def test_a_resumed_training_gives_an_identical_model(algorithm: str) -> None:
     X, Y, context = problem()
     snapshots: list[State] = []
-    whole = create(algorithm).fit(
-        X, Y, context=context, monitor=lambda step: snapshots.append(step.snapshot())
+    whole = create(algorithm).fit_problem(
+        Problem(X, Y, context), monitor=lambda step: snapshots.append(step.snapshot())
     )
     expected = whole.get_state()
     for number, snapshot in enumerate(snapshots, start=1):
@@ -178,13 +178,11 @@ def test_a_resumed_training_gives_an_identical_model(algorithm: str) -> None:
                 raise StopTraining
 
         with pytest.raises(StopTraining):
-            create(algorithm).fit(X, Y, context=context, monitor=stop_here)
+            create(algorithm).fit_problem(Problem(X, Y, context), monitor=stop_here)
         assert_same_state(taken[-1], snapshot)
         completed: list[int] = []
-        resumed = create(algorithm).fit(
-            X,
-            Y,
-            context=context,
+        resumed = create(algorithm).fit_problem(
+            Problem(X, Y, context),
             resume=taken[-1],
             monitor=lambda step, completed=completed: completed.append(step.completed),
         )

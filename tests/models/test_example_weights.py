@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.svm import LinearSVC
+from sparse_cases import problem_of
 
 from models import artifact, catalog
 from models.arrays import AnyArray, Floats
-from models.base import Context, Step
+from models.base import Context, Problem, Step
 from models.baselines.svm import SVM
 from models.data.examples import Examples
 from models.errors import ParameterError
@@ -172,7 +173,7 @@ def test_the_weighted_hamming_loss_of_boosting_is_below_its_bound_in_every_round
     X, Y, weights = example_data(seed)
     steps: list[Step] = []
     learner = create({"algorithm": algorithm, "rounds": 5})
-    learner.fit(X, Y, sample_weight=weights, monitor=steps.append)
+    learner.fit_problem(problem_of(X, Y, weights=weights), monitor=steps.append)
     for step in steps:
         so_far = create({"algorithm": algorithm, "rounds": step.completed})
         scores = so_far.fit(X, Y, sample_weight=weights).decision_function(X)
@@ -224,13 +225,13 @@ def test_a_pipeline_learns_with_weights(algorithm: str, tmp_path: Path) -> None:
 def test_folds_keep_the_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     model = pipeline("svm", "tuned_threshold")
     seen: list[Floats | None] = []
-    fit = SVM.fit
+    fit_problem = SVM.fit_problem
 
-    def spy(self: SVM, X: Any, Y: Any, *, sample_weight: Floats | None = None, **more: Any) -> SVM:
-        seen.append(sample_weight)
-        return fit(self, X, Y, sample_weight, **more)
+    def spy(self: SVM, problem: Problem, **more: Any) -> SVM:
+        seen.append(problem.weights)
+        return fit_problem(self, problem, **more)
 
-    monkeypatch.setattr(SVM, "fit", spy)
+    monkeypatch.setattr(SVM, "fit_problem", spy)
     model.fit(texts())
     of_all, *of_folds = [len(weights) for weights in seen if weights is not None]
     assert (of_all, len(of_folds), sum(of_folds)) == (24, 3, 2 * 24), "copies of a document share a fold"

@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 
 from models.arrays import Floats
-from models.base import Context, Learner, Step
+from models.base import Context, Learner, Problem, Step
 from models.base.validation import as_feature_matrix, as_label_matrix
 from models.baselines.naive_bayes import NaiveBayes
 from models.boosting.adaboost_lc import AdaBoostLC
@@ -33,7 +33,7 @@ def by_step(learner: Learner) -> dict[int, Floats]:
         assert step.scores is not None
         scores[step.completed] = step.scores(OTHERS)
 
-    learner.fit(X, Y, context=TREE, monitor=monitor)
+    learner.fit_problem(Problem(X, Y, TREE), monitor=monitor)
     return scores
 
 
@@ -69,7 +69,7 @@ def test_h_m3_reports_the_scores_of_fewer_passes_and_ends_with_an_identical_mode
 
 def test_naive_bayes_reports_no_scores_before_its_end() -> None:
     steps: list[Step] = []
-    NaiveBayes().fit(X, Y, monitor=steps.append)
+    NaiveBayes().fit_problem(Problem(X, Y), monitor=steps.append)
     assert [step.scores for step in steps] == [None] * len(steps) != []
 
 

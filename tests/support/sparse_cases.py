@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from models.arrays import AnyArray, Floats
+from models.base import Context, Problem
+from models.base.validation import as_training_matrices
 
 Values = Literal["binary", "counts", "positive", "signed"]
 ALL_VALUES: tuple[Values, ...] = ("binary", "counts", "positive", "signed")
@@ -90,3 +92,8 @@ def frozen(matrix: csr_array[Any, tuple[int, int]]) -> csr_array[Any, tuple[int,
     for array in (matrix.data, matrix.indices, matrix.indptr):
         array.flags.writeable = False
     return matrix
+
+
+def problem_of(X: Any, Y: Any, context: Context | None = None, weights: Floats | None = None) -> Problem:
+    """Return the problem of examples, which may be dense."""
+    return Problem(*as_training_matrices(X, Y), context or Context(), weights)

@@ -6,6 +6,7 @@ import re
 import zlib
 from collections.abc import Sequence
 
+from models.data.advice import Advice, Suggestion
 from models.data.files.lines import BOM
 from models.errors import BadDataError
 
@@ -75,7 +76,8 @@ def reject_foreign_content(start: bytes, format_: str | None) -> None:
             'json.dumps({"text": doc.text, "cats": doc.cats})'
         )
     if format_ not in {None, "parquet"} and start.startswith(b"PAR1"):
-        raise BadDataError("the file is a Parquet file; set the format to parquet")
+        message = "the file is a Parquet file; set the format to parquet"
+        raise BadDataError(Advice(message, Suggestion("options/format", "parquet")))
     text = start.removeprefix(BOM)
     if _HTML.match(text):
         raise BadDataError(

@@ -10,6 +10,7 @@ from typing import Annotated, Literal, cast
 
 from pydantic import Field
 
+from models.data.advice import Advice, Suggestion
 from models.data.files.input_file import InputFile
 from models.data.files.lines import BOM, as_utf8, guess_utf16
 from models.data.limits import IngestLimits
@@ -219,9 +220,8 @@ class _Lines:
         try:
             return line.decode(self._encoding)
         except UnicodeDecodeError as error:
-            raise BadDataError(
-                f"the first line is not valid {self._encoding}: {error}; set the option encoding"
-            ) from error
+            message = f"the first line is not valid {self._encoding}: {error}; set the option encoding"
+            raise BadDataError(self._advise(message)) from error
 
     def push_back(self, line: str) -> None:
         """Let the rows begin with a line that has been read."""
@@ -245,11 +245,16 @@ class _Lines:
             except UnicodeDecodeError as error:
                 column = len(line[: error.start].decode(self._encoding)) + 1
                 byte = line[error.start]
-                self.decoding_error = (
+                self.decoding_error = self._advise(
                     f"line {self._number}, column {column}: byte 0x{byte:02x} is not valid {self._encoding}; "
                     "save the file as UTF-8, or set the option encoding"
                 )
                 yield line.decode(self._encoding, "surrogateescape")
+
+    def _advise(self, error: str) -> str:
+        """Suggest the usual encoding of files that are not in UTF-8."""
+        suggestion = Suggestion("options/encoding", "cp1252")
+        return Advice(error, suggestion) if self._encoding == "utf-8" else error
 
     def begin_record(self) -> int:
         """Reset the state for the next record. Return the 1-based line in which it begins."""

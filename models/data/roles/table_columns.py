@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from models.data.advice import Advice, Suggestion
 from models.data.limits import IngestLimits
 from models.data.options import TableOptions
 from models.data.record import Declarations, RecordError, check_name, join_first, quoted
@@ -223,10 +224,11 @@ def _default_features(table: Table, taken: Collection[str]) -> tuple[list[str], 
             _MAX_LISTED,
             form=quoted if types is None else lambda name: f"{quoted(name)} ({types[name]})",
         )
-        raise BadDataError(
+        message = (
             "no column is left for the document; set the option text, features or email; "
             f"the columns are {columns}"
         )
+        raise BadDataError(Advice(message, Suggestion("options/text", choices=list(table.names))))
     return features, row_numbers
 
 
@@ -253,9 +255,8 @@ class _Finder:
     def named(self, name: str, option: str) -> str:
         """Return the column that an option names."""
         if name not in self.counts:
-            raise BadDataError(
-                f"the option {option} names the column {quoted(name)}, which does not exist; "
-                f"the columns are {join_first(self._names, _MAX_LISTED)}"
+            raise self._missing(
+                f"the option {option} names the column {quoted(name)}, which does not exist", option
             )
         return name
 
@@ -269,11 +270,17 @@ class _Finder:
         """Return the column of all labels."""
         found = self.named_or_default(name, "labels") or self.named_or_default(None, "label")
         if found is None:
-            raise BadDataError(
+            raise self._missing(
                 "there is no column 'labels'; set the option labels to the column that contains the labels, "
-                f"or to the list of label columns; the columns are {join_first(self._names, _MAX_LISTED)}"
+                "or to the list of label columns",
+                "labels",
             )
         return found
+
+    def _missing(self, message: str, option: str) -> BadDataError:
+        """Return the error of an option that must name one of the columns."""
+        text = f"{message}; the columns are {join_first(self._names, _MAX_LISTED)}"
+        return BadDataError(Advice(text, Suggestion(f"options/{option}", choices=list(self._names))))
 
     def repeated(self, roles: Collection[str], joinable: Collection[str | None]) -> dict[str, int]:
         """Return how many columns have each name that occurs more than once.

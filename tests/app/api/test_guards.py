@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contract import DOCUMENT
 from fastapi import Request
 
 from app.api.guards import Actor, Caller, actor_of, has_scope
@@ -24,3 +25,21 @@ def test_an_anonymous_request_has_no_actor_and_may_do_everything() -> None:
 
 def test_a_caller_may_do_only_what_its_scopes_permit() -> None:
     assert not has_scope(request(Caller("key_1", "mail gateway", ("predict",))), "train")
+
+
+def test_the_scope_review_permits_what_a_review_needs_and_nothing_else() -> None:
+    permitted = {
+        operation["operationId"]
+        for methods in DOCUMENT["paths"].values()
+        for operation in methods.values()
+        if "`review`" in operation["description"].rpartition("Scope:")[2]
+    }
+    assert permitted == {
+        "routers_list",
+        "routers_get",
+        "routers_list_decisions",
+        "models_get_version",
+        "decisions_get",
+        "decisions_get_message",
+        "decisions_give_feedback",
+    }

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.sparse import csr_array, issparse, random_array
+from sparse_cases import problem_of
 
 from models import artifact, catalog
 from models.arrays import AnyArray, Matrix, Vector
@@ -56,10 +57,8 @@ def test_threads_do_not_change_a_bit(learner: type[SVM], g: int, r: int) -> None
     steps: dict[int, list[int]] = {1: [], 3: []}
     states = {
         n_jobs: learner()
-        .fit(
-            X,
-            Y,
-            context=replace(context, n_jobs=n_jobs),
+        .fit_problem(
+            problem_of(X, Y, replace(context, n_jobs=n_jobs)),
             monitor=lambda step, n_jobs=n_jobs: steps[n_jobs].append(step.completed),
         )
         .get_state()
@@ -81,8 +80,8 @@ def test_a_resumed_or_saved_learner_has_the_same_weights(parameters: dict[str, A
             raise StopTraining
 
     with pytest.raises(StopTraining):
-        SVM(**parameters).fit(X, Y, context=Context(n_jobs=2), monitor=stop_after_two)
-    resumed = SVM(**parameters).fit(X, Y, resume=snapshots[-1])
+        SVM(**parameters).fit_problem(problem_of(X, Y, Context(n_jobs=2)), monitor=stop_after_two)
+    resumed = SVM(**parameters).fit_problem(problem_of(X, Y), resume=snapshots[-1])
     assert_equal_states(learner.get_state(), resumed.get_state())
     restored = SVM(**parameters).set_state(learner.get_state())
     np.testing.assert_array_equal(restored.decision_function(X), learner.decision_function(X))

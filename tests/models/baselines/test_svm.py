@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from sklearn.svm import LinearSVC
-from sparse_cases import features, frozen, noncanonical
+from sparse_cases import features, frozen, noncanonical, problem_of
 
 from models.arrays import AnyArray, Floats, Matrix
 from models.base import Context, State, Step
@@ -92,8 +92,8 @@ def test_a_saved_or_resumed_learner_gives_identical_scores() -> None:
             raise StopTraining
 
     with pytest.raises(StopTraining):
-        SVM().fit(X, Y, monitor=stop_after_two)
-    resumed = SVM().fit(X, Y, resume=snapshots[-1])
+        SVM().fit_problem(problem_of(X, Y), monitor=stop_after_two)
+    resumed = SVM().fit_problem(problem_of(X, Y), resume=snapshots[-1])
     np.testing.assert_array_equal(resumed.decision_function(X), scores)
     assert (snapshots[-1]["coef"][:, 2:] == 0).all()  # later training does not change a snapshot
 
@@ -108,7 +108,7 @@ def test_the_threads_of_a_training_end_with_it() -> None:
     learner = SVM().fit(X, Y, context=Context(n_jobs=2))
     assert {*threading.enumerate()} == before
     with pytest.raises(StopTraining) as stopped:
-        SVM().fit(X, Y, context=Context(n_jobs=2), monitor=stop)
+        SVM().fit_problem(problem_of(X, Y, Context(n_jobs=2)), monitor=stop)
     assert {*threading.enumerate()} == before
     assert learner.coef_.shape == (X.shape[1], Y.shape[1])
     assert stopped.value is not None  # until here, the frames of the stopped training are alive

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from sparse_cases import features, frozen, noncanonical
 
 from models.arrays import Floats
-from models.base import Context, State, Step
+from models.base import Context, Problem, State, Step
 from models.boosting import weight_sums
 from models.boosting.adaboost_lc import AdaBoostLC
 from models.covering import parse_covering
@@ -230,9 +230,9 @@ def problems(draw: st.DrawFn) -> tuple[Floats, Any]:
     return X, Y
 
 
-def curve_of(learner: AdaBoostLC, X: Any, Y: Any, **arguments: Any) -> list[dict[str, float]]:
+def curve_of(learner: AdaBoostLC, X: Any, Y: Any) -> list[dict[str, float]]:
     curve: list[dict[str, float]] = []
-    learner.fit(X, Y, monitor=lambda step: curve.append(dict(step.measures)), **arguments)
+    learner.fit_problem(Problem(X, Y), monitor=lambda step: curve.append(dict(step.measures)))
     return curve
 
 
@@ -339,10 +339,10 @@ def test_resuming_gives_the_same_bits(template: Any) -> None:
 
     interrupted = AdaBoostLC(rounds=9, covering=COVERINGS[-1], template=template)
     with pytest.raises(StopTraining):
-        interrupted.fit(X, Y, monitor=stop_at_four)
+        interrupted.fit_problem(Problem(X, Y), monitor=stop_at_four)
     steps: list[int] = []
-    resumed = AdaBoostLC(rounds=9, covering=COVERINGS[-1], template=template).fit(
-        X, Y, resume=kept[0], monitor=lambda step: steps.append(step.completed)
+    resumed = AdaBoostLC(rounds=9, covering=COVERINGS[-1], template=template).fit_problem(
+        Problem(X, Y), resume=kept[0], monitor=lambda step: steps.append(step.completed)
     )
     assert steps == [5, 6, 7, 8, 9]
     np.testing.assert_array_equal(resumed.coef_, whole.coef_)

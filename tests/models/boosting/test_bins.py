@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from sparse_cases import problem_of
 
 from models.arrays import Floats
 from models.base import Context, State, Step
@@ -121,7 +122,9 @@ def test_the_hamming_loss_is_below_the_bound_in_every_round(learner: type[Booste
         bounds.append(step.measures["loss_bound"])
         assert hamming <= bounds[-1] + 1e-12
 
-    learner(rounds=20, variant=variant, stump="threshold", bins=8).fit(X, Y, monitor=check)
+    learner(rounds=20, variant=variant, stump="threshold", bins=8).fit_problem(
+        problem_of(X, Y), monitor=check
+    )
     assert len(bounds) == 20
     assert bounds[-1] < 0.9
 
@@ -137,9 +140,9 @@ def test_resuming_gives_the_same_bits(learner: type[Booster]) -> None:
             raise StopTraining
 
     with pytest.raises(StopTraining):
-        learner(rounds=9, stump="threshold", bins=8).fit(X, Y, monitor=stop)
+        learner(rounds=9, stump="threshold", bins=8).fit_problem(problem_of(X, Y), monitor=stop)
     whole = learner(rounds=9, stump="threshold", bins=8).fit(X, Y)
-    resumed = learner(rounds=9, stump="threshold", bins=8).fit(X, Y, resume=snapshots[0])
+    resumed = learner(rounds=9, stump="threshold", bins=8).fit_problem(problem_of(X, Y), resume=snapshots[0])
     for name, array in whole.get_state().items():
         np.testing.assert_array_equal(array, resumed.get_state()[name])
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sparse_cases import features, frozen, noncanonical
+from sparse_cases import features, frozen, noncanonical, problem_of
 
 from models.base import Context, State, Step
 from models.boosting.adaboost_mh import AdaBoostMH
@@ -193,12 +193,12 @@ def pivots_by_round(
     def note(step: Step, /) -> None:
         steps.append((step.completed, step.snapshot()))
 
-    learner.fit(X, Y, context=context, monitor=note)
+    learner.fit_problem(problem_of(X, Y, context), monitor=note)
     rounds: list[dict[int, Prediction]] = []
     before: dict[tuple[int, Candidate], tuple[float, float]] = {}
     for completed, snapshot in steps:
         so_far = type(learner)(**{**learner.get_params(), "rounds": completed})
-        so_far.fit(X, Y, context=context, resume=snapshot)
+        so_far.fit_problem(problem_of(X, Y, context), resume=snapshot)
         h = so_far.hypothesis_
         now = {
             (j, (f, t)): (a, p)
@@ -289,7 +289,9 @@ def test_hamming_loss_is_below_the_bound_in_every_round(
     g, k = len(Y), len(Y[0])
     literal = Literal(X, Y, variant, "presence", 1 / (g * k), together=learner is AdaBoostMH)
     steps: list[Step] = []
-    learner(rounds=5, variant=variant, stump="presence").fit(np.array(X), np.array(Y), monitor=steps.append)
+    learner(rounds=5, variant=variant, stump="presence").fit_problem(
+        problem_of(np.array(X), np.array(Y)), monitor=steps.append
+    )
     for step in steps:
         so_far = learner(rounds=step.completed, variant=variant, stump="presence")
         so_far.fit(np.array(X), np.array(Y))

@@ -15,7 +15,7 @@ from corpora import FOLDER
 from scipy.sparse import csr_array, random_array
 
 from models.arrays import Floats, Ints, Labels, Matrix
-from models.base import Context, Step, ValidationSet
+from models.base import Context, Problem, Step, ValidationSet
 from models.base.validation import as_training_matrices
 from models.boosting.adaboost_mh import AdaBoostMH
 from models.boosting.adaboost_mh_rounds import AdaBoostMHRounds
@@ -239,8 +239,10 @@ def test_early_stopping_keeps_the_best_rounds(learner: type[Booster]) -> None:
     steps: list[Step] = []
     stopping = {"patience": 3, "validation_fraction": 0.3, "metric": "f1_macro"}
     stopped = learner(rounds=80, early_stopping=stopping, random_state=1)
-    stopped.fit(X, Y, monitor=steps.append)
-    again = learner(rounds=80, early_stopping=stopping, random_state=1).fit(X, Y, resume=steps[4].snapshot())
+    stopped.fit_problem(Problem(X, Y), monitor=steps.append)
+    again = learner(rounds=80, early_stopping=stopping, random_state=1).fit_problem(
+        Problem(X, Y), resume=steps[4].snapshot()
+    )
     other = learner(rounds=80, early_stopping=stopping, random_state=2).fit(X, Y)
     scores = stopped.decision_function(X)
     np.testing.assert_array_equal(scores, again.decision_function(X))
@@ -303,7 +305,7 @@ def test_adaboost_mh_lists_its_first_pivots_in_order() -> None:
     Y = csr_array((rng.random((300, 4)) < 0.3).astype(np.int8))
     names = [f"term {f:02}" for f in range(40)]
     steps: list[Step] = []
-    learner = AdaBoostMH(rounds=130).fit(X, Y, context=Context(features=names), monitor=steps.append)
+    learner = AdaBoostMH(rounds=130).fit_problem(Problem(X, Y, Context(features=names)), monitor=steps.append)
     chosen = presence_stumps(X).features[steps[-1].snapshot()["pivots"][:, 0]]
     assert len(chosen) == 130
     assert learner.summary_.facts["first_pivots"] == [names[f] for f in chosen[:100]]

@@ -1,4 +1,4 @@
-"""The examples in the pages of ``docs/data`` work as the pages state."""
+"""The examples in the pages about data work as the pages state."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from pydantic import TypeAdapter
 from models.data.ingestion.ingest import ingest
 from models.data.readers.registry import FORMATS, FormatOptions
 
-FOLDER = Path(__file__).parents[3] / "docs" / "data"
-PAGES = "\n".join(path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.md")))
+DOCS = Path(__file__).parents[3] / "docs"
+FILES = [*sorted((DOCS / "data").glob("*.md")), DOCS / "background/formats.md"]
+PAGES = "\n".join(path.read_text(encoding="utf-8") for path in FILES)
 
 
 def first_block(page: str, language: str) -> str:
-    text = (FOLDER / page).read_text(encoding="utf-8")
+    text = (DOCS / "data" / page).read_text(encoding="utf-8")
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)[0]
 
 
@@ -34,7 +35,7 @@ def test_the_csv_example_is_valid(tmp_path: Path) -> None:
 
 
 def test_the_svmlight_example_is_valid(tmp_path: Path) -> None:
-    (lines,) = re.findall(r"```\n(0,3 .*?)```", PAGES, re.DOTALL)
+    (lines,) = re.findall(r"```\n(0,3 1:0.5 7:1.25  #.*?)```", PAGES, re.DOTALL)
     report = ingest(io.BytesIO(lines.encode()), "svmlight", tmp_path / "set.parquet")
     assert (report.n_examples, report.n_unlabelled) == (2, 1)
 

@@ -12,6 +12,7 @@ from hierarchy_cases import KERNELS, StepLog, edge_labels, larger_problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
+from sparse_cases import problem_of
 from threadpoolctl import threadpool_limits
 
 from models.base import Context, State, Step
@@ -32,8 +33,8 @@ def test_every_pass_raises_the_dual_and_keeps_the_marginals_feasible(
 ) -> None:
     X, Y, context = larger_problem()
     log = StepLog()
-    HM3(loss=loss, scaling=scaling, kernel=kernel, gap=1e-4, passes=12).fit(
-        X, Y, context=context, monitor=log
+    HM3(loss=loss, scaling=scaling, kernel=kernel, gap=1e-4, passes=12).fit_problem(
+        problem_of(X, Y, context), monitor=log
     )
     primal, dual = log.measures("primal"), log.measures("dual")
     assert (primal >= dual).all()
@@ -53,7 +54,7 @@ def test_every_pass_raises_the_dual_and_keeps_the_marginals_feasible(
 def test_the_weights_are_those_of_the_marginals() -> None:
     X, Y, context = larger_problem()
     log = StepLog()
-    learner = HM3(C=2.0, passes=5).fit(X, Y, context=context, monitor=log)
+    learner = HM3(C=2.0, passes=5).fit_problem(problem_of(X, Y, context), monitor=log)
     marginals = log.states[-1]["marginals"]
     forest = learner.forest_
     expected = np.zeros_like(learner.edge_weights_)
@@ -98,7 +99,7 @@ def test_polynomial_of_degree_1_is_linear_with_a_constant_feature() -> None:
 def test_a_saved_or_resumed_learner_gives_identical_scores(kernel: Any) -> None:
     X, Y, context = larger_problem()
     log = StepLog()
-    learner = HM3(kernel=kernel, passes=7, gap=1e-9).fit(X, Y, context=context, monitor=log)
+    learner = HM3(kernel=kernel, passes=7, gap=1e-9).fit_problem(problem_of(X, Y, context), monitor=log)
     scores = learner.decision_function(X)
     state = learner.get_state()
     assert all(array.dtype != object for array in state.values())
@@ -113,10 +114,12 @@ def test_a_saved_or_resumed_learner_gives_identical_scores(kernel: Any) -> None:
             raise StopTraining
 
     with pytest.raises(StopTraining):
-        HM3(kernel=kernel, passes=7, gap=1e-9).fit(X, Y, context=context, monitor=stop_after_three)
+        HM3(kernel=kernel, passes=7, gap=1e-9).fit_problem(
+            problem_of(X, Y, context), monitor=stop_after_three
+        )
     rest = StepLog()
     resumed = HM3(kernel=kernel, passes=7, gap=1e-9)
-    resumed.fit(X, Y, context=context, monitor=rest, resume=snapshots[-1])
+    resumed.fit_problem(problem_of(X, Y, context), monitor=rest, resume=snapshots[-1])
     np.testing.assert_array_equal(resumed.decision_function(X), scores)
     assert [step.completed for step in rest.steps] == [4, 5, 6, 7]
     assert [step.measures for step in rest.steps] == [step.measures for step in log.steps[3:]]
@@ -161,7 +164,7 @@ def test_examples_without_features_need_one_pass() -> None:
     """With curvature 0 the step is 1, so the marginals move to the labelings with the largest loss."""
     log = StepLog()
     tree = Context(parents=np.array([-1, 0]))
-    HM3().fit(np.zeros((3, 2)), [[1, 0], [0, 0], [1, 1]], context=tree, monitor=log)
+    HM3().fit_problem(problem_of(np.zeros((3, 2)), [[1, 0], [0, 0], [1, 1]], tree), monitor=log)
     assert len(log.steps) == 1
     assert log.steps[0].measures["gap"] == 0
     assert log.steps[0].measures["dual"] == log.steps[0].measures["primal"] > 0
@@ -269,7 +272,7 @@ def test_training_on_imclef_reaches_the_gap() -> None:
     Y = np.array([[name in path for name in names] for path in classes])
     parents = np.array([names.index(n.rpartition("/")[0]) if "/" in n else -1 for n in names])
     log = StepLog()
-    learner = HM3(gap=0.05).fit(X, Y.astype(int), context=Context(parents=parents), monitor=log)
+    learner = HM3(gap=0.05).fit_problem(problem_of(X, Y.astype(int), Context(parents=parents)), monitor=log)
     assert log.measures("gap")[-1] <= 0.05
     assert (log.measures("primal") >= log.measures("dual")).all()
     nothing = simplified_hierarchical_loss(Y, np.zeros_like(Y), parents)

@@ -14,7 +14,7 @@ import pytest
 from hierarchy_cases import KERNELS, StepLog, edge_labels, small_problem
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from sparse_cases import features, frozen, noncanonical
+from sparse_cases import features, frozen, noncanonical, problem_of
 
 from models.arrays import AnyArray, Floats
 from models.base import Context
@@ -173,7 +173,7 @@ def test_training_converges_to_the_optimum_of_the_whole_program(
     loss, scaling = trained_for
     log = StepLog()
     learner = HM3(C=C, loss=loss, scaling=scaling, kernel=kernel, gap=1e-5, passes=500)
-    learner.fit(X, Y, context=Context(parents=np.array(parents)), monitor=log)
+    learner.fit_problem(problem_of(X, Y, Context(parents=np.array(parents))), monitor=log)
     points = np.vstack([X, np.random.default_rng(seed).normal(size=(2, 3))])
     assert_trained_to(1e-4, Program(X, Y, parents, kernel, C, loss, scaling), learner, log, points)
 
@@ -184,7 +184,7 @@ def test_a_tree_of_six_nodes_reaches_the_optimum(loss: str) -> None:
     parents = [-1, 0, 0, 1, 1, 3]
     log = StepLog()
     learner = HM3(loss=loss, gap=1e-6, passes=3000)
-    learner.fit(X, Y, context=Context(parents=np.array(parents)), monitor=log)
+    learner.fit_problem(problem_of(X, Y, Context(parents=np.array(parents))), monitor=log)
     assert_trained_to(1e-6, Program(X, Y, parents, "linear", 1.0, loss, "uniform"), learner, log, X)
 
 
@@ -205,10 +205,12 @@ def test_rare_equal_and_unsorted_columns(
     loss, scaling = trained_for
     log = StepLog()
     learner = HM3(C=0.3, loss=loss, scaling=scaling, kernel=kernel, gap=1e-3, passes=500)
-    learner.fit(
-        frozen(noncanonical(X, seed)),
-        frozen(noncanonical(Y, seed, duplicates=False)),
-        context=Context(parents=np.array(parents)),
+    learner.fit_problem(
+        problem_of(
+            frozen(noncanonical(X, seed)),
+            frozen(noncanonical(Y, seed, duplicates=False)),
+            Context(parents=np.array(parents)),
+        ),
         monitor=log,
     )
     assert_trained_to(1e-3, Program(X, Y, parents, kernel, 0.3, loss, scaling), learner, log, X)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, eye_array
-from sparse_cases import features, frozen, noncanonical
+from sparse_cases import features, frozen, noncanonical, problem_of
 
 from models.arrays import AnyArray, Floats
 from models.base import Context, State, Step
@@ -112,8 +112,8 @@ def test_a_saved_or_resumed_learner_gives_identical_scores(shape: tuple[int, int
         raise StopTraining
 
     with pytest.raises(StopTraining):
-        HRLS(ridge=0.5).fit(X, Y, context=context, monitor=stop_after_one)
-    resumed = HRLS(ridge=0.5).fit(X, Y, context=context, resume=snapshots["state"])
+        HRLS(ridge=0.5).fit_problem(problem_of(X, Y, context), monitor=stop_after_one)
+    resumed = HRLS(ridge=0.5).fit_problem(problem_of(X, Y, context), resume=snapshots["state"])
     np.testing.assert_array_equal(resumed.decision_function(X), scores)
 
 

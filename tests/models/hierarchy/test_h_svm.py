@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.svm import LinearSVC
-from sparse_cases import features, frozen, noncanonical
+from sparse_cases import features, frozen, noncanonical, problem_of
 
 from models.arrays import AnyArray, Floats
 from models.base import Context, State, Step
@@ -94,6 +94,6 @@ def test_a_saved_or_resumed_learner_gives_identical_scores() -> None:
             raise StopTraining
 
     with pytest.raises(StopTraining):
-        HSVM().fit(X, Y, context=context, monitor=stop_after_two)
-    resumed = HSVM().fit(X, Y, context=context, resume=snapshots[-1])
+        HSVM().fit_problem(problem_of(X, Y, context), monitor=stop_after_two)
+    resumed = HSVM().fit_problem(problem_of(X, Y, context), resume=snapshots[-1])
     np.testing.assert_array_equal(resumed.decision_function(X), scores)

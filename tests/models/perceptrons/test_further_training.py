@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
+from sparse_cases import problem_of
 from threadpoolctl import threadpool_limits
 
 from models.arrays import AnyArray, Floats
@@ -168,7 +169,9 @@ def test_a_training_resumed_within_an_epoch_gives_identical_results(
     parameters = {} if isinstance(make(), NaiveBayes) else {"epochs": 3, "shuffle": True}
     steps: list[Step] = []
     whole = (
-        make().set_params(**parameters).fit(X, Y, context=Context(labels=list("abcde")), monitor=steps.append)
+        make()
+        .set_params(**parameters)
+        .fit_problem(problem_of(X, Y, Context(labels=list("abcde"))), monitor=steps.append)
     )
     assert {step.unit for step in steps} == {"examples"}
     assert steps[-1].completed == steps[-1].total == 60 * parameters.get("epochs", 1)
@@ -182,11 +185,13 @@ def test_a_training_resumed_within_an_epoch_gives_identical_results(
 
         interrupted = make().set_params(**parameters)
         with pytest.raises(StopTraining):
-            interrupted.fit(X, Y, context=Context(labels=list("abcde")), monitor=stop)
+            interrupted.fit_problem(problem_of(X, Y, Context(labels=list("abcde"))), monitor=stop)
         later: list[Step] = []
         copies = {name: array.copy() for name, array in snapshots[-1].items()}
         resumed = make().set_params(**parameters)
-        resumed.fit(X, Y, context=Context(labels=list("abcde")), monitor=later.append, resume=snapshots[-1])
+        resumed.fit_problem(
+            problem_of(X, Y, Context(labels=list("abcde"))), monitor=later.append, resume=snapshots[-1]
+        )
         assert_same_state(whole, resumed)
         np.testing.assert_array_equal(whole.learning_curve_, resumed.learning_curve_)
         assert whole.summary_ == resumed.summary_
@@ -228,7 +233,7 @@ def test_the_learning_curve_is_test_then_train(make: Factory) -> None:
         each.append(example_measures(learner.decision_function(X[i : i + 1]), csr_array(Y[i : i + 1])))
         learner.partial_fit(X[i : i + 1], Y[i : i + 1])
     steps: list[Step] = []
-    curve = make().fit(X, Y, monitor=steps.append).learning_curve_
+    curve = make().fit_problem(problem_of(X, Y), monitor=steps.append).learning_curve_
     assert curve[-1, 0] == 60
     np.testing.assert_allclose(curve[-1, 1:], np.vstack(each).mean(axis=0), rtol=0, atol=1e-12)
     assert steps[-1].measures == dict(zip(MEASURES, curve[-1, 1:].tolist(), strict=True))
@@ -238,7 +243,7 @@ def test_the_learning_curve_is_test_then_train(make: Factory) -> None:
 def test_the_first_pass_reports_more_often_at_its_start(make: Factory) -> None:
     X, Y = problem(g=1000)
     steps: list[Step] = []
-    make().set_params(epochs=2).fit(X, Y, monitor=steps.append)
+    make().set_params(epochs=2).fit_problem(problem_of(X, Y), monitor=steps.append)
     assert [step.completed for step in steps] == [100, 200, 300, 450, 675, 1000, 2000]
 
 
@@ -269,7 +274,7 @@ def test_with_many_labels_mlpp_tests_every_nth_example() -> None:
 def test_the_measures_of_a_later_epoch_cover_that_epoch_only() -> None:
     X, Y = problem()
     steps: list[Step] = []
-    learner = MMP(epochs=2).fit(X, Y, monitor=steps.append)
+    learner = MMP(epochs=2).fit_problem(problem_of(X, Y), monitor=steps.append)
     once = MMP().fit(X, Y)
     again = MMP().set_state(once.get_state())
     again._first_pass_means = type(again._first_pass_means)()

@@ -17,7 +17,7 @@ from models.decisions.report import DecisionReport
 from models.decisions.tune import tune_target
 from models.labels import LabelTree
 from models.labels.indicator_matrix import indicator_matrix
-from models.pipeline import Pipeline
+from models.pipeline import Pipeline, TrainingSet
 from models.splits import stratified_folds
 from tests.models.pipeline.test_pipeline_thresholds import WORDS, held_out, random_texts
 
@@ -97,7 +97,7 @@ def test_if_nothing_can_be_held_out_the_decision_is_the_learners_own(
     more = {"measure": "recall", "value": 0.9} if kind == "target" else {}
     source = Examples("text", ["ash", "oak", "fir"], [("a",), ("a", "b"), ()])
     fitted = pipeline(learner, {"kind": kind, "at_most": 1, **more})
-    fitted.fit(source, monitor=lambda progress: phases.add(progress.phase))
+    fitted.fit_training(TrainingSet(source), monitor=lambda progress: phases.add(progress.phase))
     assert fitted.thresholds_.tolist() == [threshold] * 2
     assert (fitted.rule_.at_least, fitted.rule_.at_most) == (0, 1)
     assert fitted.decision_report_ == DecisionReport.model_validate({"fallback": own})
@@ -108,7 +108,9 @@ def test_validation_examples_take_the_place_of_folds() -> None:
     training, validation = random_texts(seed=3), random_texts(seed=4)
     phases = set()
     fitted = pipeline("svm", {"kind": "auto"})
-    fitted.fit(training, validation=validation, monitor=lambda progress: phases.add(progress.phase))
+    fitted.fit_training(
+        TrainingSet(training, validation), monitor=lambda progress: phases.add(progress.phase)
+    )
     assert phases == {"features", "training"}
     Y = indicator_matrix(validation.labels, fitted.labels_)
     choice = tune_auto(

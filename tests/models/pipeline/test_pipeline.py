@@ -20,7 +20,7 @@ from models.errors import NotFittedError, ParameterError, UnsuitableDataError
 from models.features import TextFeatures, TextFeaturesParameters
 from models.labels import LabelTree
 from models.mail import MAIL_VERSION, Email, read_email
-from models.pipeline import Pipeline, Progress
+from models.pipeline import Pipeline, Progress, TrainingSet
 
 TEXTS = ["red rose", "blue sky", "red sky", "green grass", "green rose", "blue grass"]
 SETS: list[tuple[str, ...]] = [
@@ -405,8 +405,8 @@ def test_every_kind_of_label_and_document_trains_and_predicts() -> None:
 
 def test_progress_is_reported_for_every_phase() -> None:
     steps_reported: list[Progress] = []
-    pipeline(decision="tuned_threshold").fit(
-        BatchesOfTwo(Examples("text", TEXTS * 3, SETS * 3)), monitor=steps_reported.append
+    pipeline(decision="tuned_threshold").fit_training(
+        TrainingSet(BatchesOfTwo(Examples("text", TEXTS * 3, SETS * 3))), monitor=steps_reported.append
     )
     assert [p.phase for p in steps_reported] == ["features"] * 9 + ["training"] * 4 + ["thresholds"] * 12
     for phase in ("features", "training", "thresholds"):

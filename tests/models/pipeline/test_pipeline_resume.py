@@ -11,7 +11,7 @@ from models import catalog
 from models.base import State
 from models.data.examples import Examples
 from models.errors import ParameterError, SnapshotError, StopTraining
-from models.pipeline import Pipeline, Progress
+from models.pipeline import Pipeline, Progress, TrainingSet
 
 TEXTS = ["red rose", "blue sky", "red sky", "green grass", "green rose", "blue grass"] * 2
 TEXTS[5], TEXTS[11] = "unheard", "unseen"  # without a known term if they are held out
@@ -60,14 +60,16 @@ class StopAt:
 )
 def test_a_resumed_training_gives_an_identical_pipeline(algorithm: str, decision: str) -> None:
     uninterrupted = StopAt(-1)
-    whole = pipeline(algorithm, decision=decision).fit(SOURCE, monitor=uninterrupted)
+    whole = pipeline(algorithm, decision=decision).fit_training(TrainingSet(SOURCE), monitor=uninterrupted)
     for step in range(1, len(uninterrupted.steps) + 1):
         stopped = StopAt(step)
         with pytest.raises(StopTraining):
-            pipeline(algorithm, decision=decision).fit(SOURCE, monitor=stopped)
+            pipeline(algorithm, decision=decision).fit_training(TrainingSet(SOURCE), monitor=stopped)
         assert stopped.taken is not None
         rest = StopAt(-1)
-        resumed = pipeline(algorithm, decision=decision).fit(SOURCE, monitor=rest, resume=stopped.taken)
+        resumed = pipeline(algorithm, decision=decision).fit_training(
+            TrainingSet(SOURCE), monitor=rest, resume=stopped.taken
+        )
         expected = whole.get_state()
         state = resumed.get_state()
         assert expected.keys() == state.keys()
@@ -85,24 +87,26 @@ def test_a_resumed_training_gives_an_identical_pipeline(algorithm: str, decision
 def test_a_snapshot_of_another_training_is_rejected() -> None:
     stopped = StopAt(3)
     with pytest.raises(StopTraining):
-        pipeline("svm").fit(SOURCE, monitor=stopped)
+        pipeline("svm").fit_training(TrainingSet(SOURCE), monitor=stopped)
     assert stopped.taken is not None
     others = Examples("text", [*TEXTS[:-1], "something else"], SETS)
     for other, source in ((pipeline("svm"), others), (pipeline("svm", seed=4), SOURCE)):
         with pytest.raises(ParameterError, match="snapshot"):
-            other.fit(source, resume=stopped.taken)
+            other.fit_training(TrainingSet(source), resume=stopped.taken)
 
 
 def test_a_snapshot_of_another_format_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     stopped = StopAt(3)
     with pytest.raises(StopTraining):
-        pipeline("mmp").fit(SOURCE, monitor=stopped)
+        pipeline("mmp").fit_training(TrainingSet(SOURCE), monitor=stopped)
     monkeypatch.setattr("models.pipeline.snapshot._FORMAT", 1)
     with pytest.raises(SnapshotError):
-        pipeline("mmp").fit(SOURCE, resume=stopped.taken)
+        pipeline("mmp").fit_training(TrainingSet(SOURCE), resume=stopped.taken)
 
 
 def test_snapshots_are_plain_arrays() -> None:
     snapshots: list[State] = []
-    pipeline("svm").fit(SOURCE, monitor=lambda progress: snapshots.append(progress.snapshot()))
+    pipeline("svm").fit_training(
+        TrainingSet(SOURCE), monitor=lambda progress: snapshots.append(progress.snapshot())
+    )
     assert all(array.dtype.kind in "biuf" for state in snapshots for array in state.values())

@@ -16,7 +16,7 @@ from models.data.examples import Examples
 from models.decisions import HeldOut
 from models.decisions.held_out import ScoreScale, align
 from models.labels.indicator_matrix import indicator_matrix
-from models.pipeline import Pipeline, read_documents
+from models.pipeline import Pipeline, TrainingSet, read_documents
 from models.splits import stratified_folds
 
 WORDS = ["ash", "birch", "cedar", "elm", "fir", "oak"]
@@ -135,7 +135,9 @@ def test_predicted_sets_are_the_labels_above_their_thresholds() -> None:
 def test_if_every_label_is_rare_no_fold_is_trained() -> None:
     phases = set()
     source = Examples("text", ["ash", "oak", "fir"], [("a",), ("a", "b"), ()])
-    fitted = pipeline("mlpp").fit(source, monitor=lambda progress: phases.add(progress.phase))
+    fitted = pipeline("mlpp").fit_training(
+        TrainingSet(source), monitor=lambda progress: phases.add(progress.phase)
+    )
     assert fitted.thresholds_.tolist() == [0.5, 0.5]
     assert phases == {"features", "training"}
 

@@ -42,7 +42,7 @@ TRAINING, VALIDATION = texts(0), texts(1)
 def test_thresholds_are_tuned_on_the_validation_examples(algorithm: str) -> None:
     steps: list[Progress] = []
     model = pipeline({"algorithm": algorithm}, "tuned_threshold")
-    model.fit(TRAINING, validation=VALIDATION, monitor=steps.append)
+    model.fit_training(TrainingSet(TRAINING, VALIDATION), monitor=steps.append)
     known = VALIDATION.where(np.diff(model.feature_matrix(VALIDATION.documents).indptr) > 0)
     scores = model.scores(known)
     zero = 0.0 if algorithm == "svm" else None
@@ -87,11 +87,11 @@ def test_features_are_fitted_on_the_training_examples_only() -> None:
 
 def test_a_snapshot_belongs_to_the_validation_examples_of_its_training() -> None:
     steps: list[Progress] = []
-    pipeline(STOPPING).fit(TRAINING, validation=VALIDATION, monitor=steps.append)
+    pipeline(STOPPING).fit_training(TrainingSet(TRAINING, VALIDATION), monitor=steps.append)
     snapshot = next(step for step in steps if step.phase == "training").snapshot()
-    pipeline(STOPPING).fit(TRAINING, validation=VALIDATION, resume=snapshot)
+    pipeline(STOPPING).fit_training(TrainingSet(TRAINING, VALIDATION), resume=snapshot)
     with pytest.raises(SnapshotError):
-        pipeline(STOPPING).fit(TRAINING, validation=texts(2), resume=snapshot)
+        pipeline(STOPPING).fit_training(TrainingSet(TRAINING, texts(2)), resume=snapshot)
 
 
 def test_a_trial_uses_the_validation_examples(tmp_path: Any) -> None:
