@@ -16,6 +16,7 @@ from app.console import (
     home,
     keys,
     models,
+    reading_again,
     routers,
     sign_in,
     training,
@@ -26,7 +27,10 @@ from app.console import (
 def install(app: FastAPI) -> None:
     """Serve the pages, and their scripts and styles. ``/`` leads to the console."""
     app.mount("/console/static", StaticFiles(packages=[("app.console", "static")]))
-    areas = (sign_in, home, datasets, training, experiments, models, corrections, routers, health, keys)
+    areas = (
+        *(sign_in, home, datasets, reading_again, training, experiments),
+        *(models, corrections, routers, health, keys),
+    )
     for pages in (*areas, unknown_pages):  # the last one matches every path
         app.router.routes.extend(pages.router.routes)
 

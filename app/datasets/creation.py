@@ -70,7 +70,9 @@ def create(ctx: AppContext, body: DatasetCreate, idempotency: Idempotency) -> Da
             label_tree=tree or None,
             options={
                 "max_bad_records": body.max_bad_records,
-                "format": body.options.model_dump(mode="json", by_alias=True) if body.options else None,
+                "format": body.options.model_dump(mode="json", by_alias=True, exclude_unset=True)
+                if body.options
+                else None,
                 "label_changes": label_changes,
                 "derive": body.derive.model_dump(mode="json", exclude_none=True) if body.derive else None,
                 "from_feedback": selection,

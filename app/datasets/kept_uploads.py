@@ -16,6 +16,8 @@ from sqlalchemy import exists, select
 from app.db import tables
 from app.db.session import Transaction
 from app.errors import Conflict
+from models.data.advice import Suggestion
+from models.data.readers.registry import FORMATS
 
 POINTER = "/from_upload"
 """JSON pointer of the id of the data set with the upload in a request."""
@@ -59,13 +61,46 @@ def unshared_key(tx: Transaction, row: tables.Dataset) -> list[str]:
     return [row.upload_key]
 
 
-def request_of(row: tables.Dataset) -> Mapping[str, Any]:
-    """Return the fields of the request that tell how the upload of a data set is read."""
-    changes = row.options.get("label_changes") or {}
-    return {
-        "options": row.options.get("format") or ({"format": row.format} if row.format else None),
-        "max_bad_records": row.options.get("max_bad_records", 0),
+@dataclass(frozen=True)
+class Reading:
+    """How an upload was read, and other ways to read it.
+
+    Attributes:
+        request: the request for another data set that is read from the upload in the same way.
+        suggestions: other ways to read it, by the warning or error that names them.
+    """
+
+    request: Mapping[str, Any]
+    suggestions: Mapping[str, Suggestion]
+
+
+def reading_of(row: tables.Dataset) -> Reading | None:
+    """Return how the upload of a data set was read; None if it is not kept, or not the whole content."""
+    if row.uploaded_at is None or row.lineage is not None or row.state not in ("ready", "failed"):
+        return None
+    result: Mapping[str, Any] = row.error or row.report or {}
+    format_ = row.format or result.get("format")
+    changes = row.options["label_changes"] or {}
+    request = {
+        "name": row.name,
+        "description": row.description,
+        "from_upload": row.id,
+        "options": row.options["format"] or (format_ and {"format": format_}),
+        "max_bad_records": row.options["max_bad_records"] or None,
         "merge_labels": "similar" if changes.get("merge_similar") else None,
         "rename_labels": changes.get("rename") or None,
         "remove_labels": changes.get("remove") or None,
     }
+    suggestions = {text: Suggestion(**fields) for text, fields in result.get("suggestions", {}).items()}
+    return Reading(
+        {name: value for name, value in request.items() if value is not None},
+        {text: item for text, item in suggestions.items() if _has_option(format_, item.field)},
+    )
+
+
+def _has_option(format_: str | None, field: str) -> bool:
+    """Return whether a request for a data set of a format has a field."""
+    name = field.removeprefix("options/")
+    return name in (field, "format") or (
+        format_ is not None and name in FORMATS[format_].options.model_fields
+    )

@@ -12,8 +12,7 @@ from sqlalchemy.orm import Session
 
 from app.api.paging import Page, ascending, newest_first, positions
 from app.context import AppContext
-from app.datasets import kept_uploads
-from app.datasets.kept_uploads import Upload
+from app.datasets.kept_uploads import Reading, Upload, reading_of, unshared_key
 from app.datasets.schemas import Dataset, DatasetPage, DatasetPatch, LabelItem, LabelPage
 from app.db import tables
 from app.db.deadlocks import retry_deadlocks
@@ -59,7 +58,7 @@ def attach_content(
             other = _lock_other(tx, dataset_id)
             row = get_or_404(tx.session, dataset_id, lock=True)
             _check_accepts_content(row)
-            replaced = kept_uploads.unshared_key(tx, row)  # content that could not be read
+            replaced = unshared_key(tx, row)  # content that could not be read
             lock_sources(tx, dataset_id, [other] if other is not None else [])
             upload = Upload(key, encoding, tx.now)
             enqueue_ingestion(tx, row, upload, key_id, max_jobs=ctx.settings.jobs_in_flight)
@@ -159,6 +158,12 @@ def get(db: Database, dataset_id: str) -> Dataset:
         return to_response(get_or_404(session, dataset_id))
 
 
+def reading(db: Database, dataset_id: str) -> Reading | None:
+    """Return how the upload of a data set was read; None if it cannot be read again."""
+    with db.read() as session:
+        return reading_of(get_or_404(session, dataset_id))
+
+
 def page(db: Database, page: Page) -> DatasetPage:
     """Return a page of data sets, newest first."""
     with db.read() as session:
@@ -210,7 +215,7 @@ def delete(ctx: AppContext, dataset_id: str) -> None:
         tx.session.execute(
             update_rows(tables.Job).where(tables.Job.dataset_id == dataset_id).values(dataset_id=None)
         )
-        keys = kept_uploads.unshared_key(tx, row)
+        keys = unshared_key(tx, row)
         if row.storage_key is not None:
             keys.append(row.storage_key)
         tx.session.delete(row)

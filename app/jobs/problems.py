@@ -42,5 +42,5 @@ def failure_of(error: CoveyError | MemoryError) -> dict[str, Any]:
         BadRecordItem(line=record.line, reason=record.reason, field=record.field) for record in error.records
     ]
     # What the console needs to read the file again. The problem in a response does not have it.
-    suggestions = [asdict(suggestion) for suggestion in suggestions_of(error)]
+    suggestions = {text: asdict(suggestion) for text, suggestion in suggestions_of(error).items()}
     return {**problem.model_dump(exclude_none=True), "format": error.format, "suggestions": suggestions}

@@ -47,17 +47,17 @@ class Advice(str):
         return str(self), self.suggestion
 
 
-def suggestions_in(texts: Iterable[str]) -> list[Suggestion]:
-    """Return the suggestions in warnings or errors, each once."""
-    suggestions: list[Suggestion] = []
+def suggestions_in(texts: Iterable[str]) -> dict[str, Suggestion]:
+    """Return the suggestions in warnings or errors, each once, by the first text that makes it."""
+    suggestions: dict[str, Suggestion] = {}
     for text in texts:
-        if isinstance(text, Advice) and text.suggestion not in suggestions:
-            suggestions.append(text.suggestion)
+        if isinstance(text, Advice) and text.suggestion not in suggestions.values():
+            suggestions[text] = text.suggestion
     return suggestions
 
 
-def suggestions_of(error: BadDataError) -> list[Suggestion]:
-    """Return the suggestions of an error and of its records."""
+def suggestions_of(error: BadDataError) -> dict[str, Suggestion]:
+    """Return the suggestions of an error and of its records, by their texts."""
     return suggestions_in([error.message, *(record.reason for record in error.records)])
 
 

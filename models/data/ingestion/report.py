@@ -56,7 +56,7 @@ class DatasetReport:
         warnings: one sentence for each warning.
         n_bad_records: number of rejected records.
         bad_records: the first 20 rejected records.
-        suggestions: other ways to read the file, which the warnings name.
+        suggestions: other ways to read the file, by the warnings that name them.
         format: the format of the file; None if the examples do not come from a file.
     """
 
@@ -82,7 +82,7 @@ class DatasetReport:
     warnings: list[str] = field(default_factory=list)
     n_bad_records: int = 0
     bad_records: list[BadRecord] = field(default_factory=list)
-    suggestions: list[Suggestion] = field(default_factory=list)
+    suggestions: dict[str, Suggestion] = field(default_factory=dict)
     format: str | None = None
 
     def by_frequency(self) -> list[tuple[str, int]]:

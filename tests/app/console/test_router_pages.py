@@ -126,7 +126,7 @@ def test_the_queue_has_messages_without_a_department_and_is_filtered(
         "the next one is of the same kind"
     )
     assert "No department was found, so the message went to the fallback." in shown
-    assert "No message of this kind waits for a person" in reviewer.see(f"{path}?reason=sample")
+    assert "No message of this kind awaits a review" in reviewer.see(f"{path}?reason=sample")
 
 
 def test_a_decision_shows_why_and_its_feedback(trainer: Visitor, decision: dict[str, Any]) -> None:

@@ -271,13 +271,13 @@ def test_an_outer_folder_is_no_part_of_the_labels_unless_root_is_empty(tmp_path:
     assert report.warnings[0] == (
         "the outer folder my/mail/ is not a part of the labels; if it is one, set the option root to ''"
     )
-    assert report.suggestions == [Suggestion("options/root", "")]
+    assert [*report.suggestions.values()] == [Suggestion("options/root", "")]
     report, _ = read(content, "eml_zip", tmp_path, root="")
     assert list(report.label_counts) == ["my/mail/a", "my/mail/b"]
-    assert report.suggestions == [Suggestion("options/root", "my")]
+    assert [*report.suggestions.values()] == [Suggestion("options/root", "my")]
     report, _ = read(content, "eml_zip", tmp_path, root="my/mail")
     assert list(report.label_counts) == ["a", "b"]
-    assert report.suggestions == []
+    assert [*report.suggestions.values()] == []
 
 
 def test_a_folder_with_messages_is_a_label(tmp_path: Path) -> None:
@@ -285,7 +285,7 @@ def test_a_folder_with_messages_is_a_label(tmp_path: Path) -> None:
     assert list(report.label_counts) == ["mail"]
     report, _ = read(make_zip(("mail/1.eml", b"one"), ("mail/a/2.eml", b"two")), "eml_zip", tmp_path)
     assert list(report.label_counts) == ["mail", "mail/a"]
-    assert report.suggestions == [Suggestion("options/root", "mail")]
+    assert [*report.suggestions.values()] == [Suggestion("options/root", "mail")]
 
 
 def test_unusable_zips_are_rejected(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_the_path_from_a_dropped_file_to_a_version(page: Page) -> None:
     assert version.get_attribute("href") == "/console/models/inbox/versions/1"
 
 
-def test_a_wrong_file_is_explained_corrected_and_its_data_set_deleted(page: Page) -> None:
+def test_a_file_that_was_read_wrongly_is_explained_and_read_again(page: Page) -> None:
     page.goto("/console/datasets/new")
     page.locator("#file").set_input_files(
         {"name": "tickets.csv", "mimeType": "text/csv", "buffer": b"body,topic\nhello,sales\nbye,support\n"}
@@ -94,6 +94,50 @@ def test_a_wrong_file_is_explained_corrected_and_its_data_set_deleted(page: Page
     expect(page.get_by_role("alert")).to_contain_text("We could not read this file")
     check_page(page, name="failed")
 
+    # The form shows how the file was read.
+    page.get_by_role("link", name="Read the file again with other options").click()
+    expect(page.get_by_label("Options", exact=True)).to_have_value("csv")
+    page.go_back()
+    # A choice for the option that is wrong reads the file that is already there, and replaces the data set.
+    failed = page.url
+    page.get_by_label("Labels", exact=True).select_option("topic")
+    page.get_by_role("button", name="Read it again", exact=True).click()
+    page.wait_for_url(lambda url: url != failed)
+    expect(page.get_by_role("alert")).to_contain_text("is not a finite number")
+    second = page.url
+    page.get_by_label("Text", exact=True).select_option("body")
+    page.get_by_role("button", name="Read it again", exact=True).click()
+    page.wait_for_url(lambda url: url != second)
+    expect(page.get_by_role("rowheader", name="support")).to_be_visible()
+    page.goto(failed)
+    expect(page.get_by_text("there is no data set")).to_be_visible()
+
+
+def test_a_warning_offers_to_read_the_file_again(page: Page, console: Console) -> None:
+    content = b"text,labels\n" + b"hello,sales;support\nbye,support\nhi,sales\n" * 5
+    first = console.stack.upload(content, name="semicolons", format="csv")["id"]
+    page.goto(f"/console/datasets/{first}")
+    check_page(page, name="suggestion")
+    page.get_by_role("button", name="Read it again with “;” between labels").click()
+    page.wait_for_url(lambda url: not url.endswith(first))
+    expect(page.get_by_role("rowheader", name="sales")).to_have_text("sales")
+    expect(page.get_by_role("rowheader")).to_have_count(2)
+    page.get_by_role("link", name="Read the file again with other options").click()
+    expect(page.get_by_label("Label separator").filter(visible=True)).to_have_value(";")
+    check_page(page, name="read-again")
+    page.get_by_label("Name (required)").fill("with renamed labels")
+    page.get_by_label("Rename labels").fill('{"sales": "revenue"}')
+    page.get_by_role("button", name="Read the file again").click()
+    page.wait_for_url("**/console/datasets/ds_*")
+    expect(page.get_by_role("heading", level=1)).to_have_text("with renamed labels")
+    expect(page.get_by_role("rowheader", name="revenue")).to_be_visible()
+    page.goto(f"/console/datasets/{first}")
+    expect(page.get_by_role("rowheader", name="sales;support")).to_be_visible()
+
+
+def test_a_corrected_file_is_uploaded_and_its_data_set_deleted(page: Page, console: Console) -> None:
+    failed = console.stack.upload(b"text,team\nhello,sales\n", name="tickets", format="csv")["id"]
+    page.goto(f"/console/datasets/{failed}")
     page.locator("#file").set_input_files(
         {"name": "tickets.csv", "mimeType": "text/csv", "buffer": b"text,labels\nhello,sales\nbye,support\n"}
     )
@@ -102,7 +146,8 @@ def test_a_wrong_file_is_explained_corrected_and_its_data_set_deleted(page: Page
     page.get_by_role("button", name="Delete the data set").press("Enter")
     page.get_by_role("button", name="Continue").press("Enter")
     page.wait_for_url("**/console/datasets")
-    expect(page.get_by_role("rowheader", name="tickets")).to_have_count(0)
+    page.goto(f"/console/datasets/{failed}")
+    expect(page.get_by_text(f"there is no data set {failed}")).to_be_visible()
 
 
 def test_an_experiment_is_started_watched_and_its_winner_trained(page: Page, console: Console) -> None:
