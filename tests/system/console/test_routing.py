@@ -198,6 +198,11 @@ def create_router(stack: Stack, name: str) -> None:
 def test_a_dropped_message_is_routed(page: Page, console: Console) -> None:
     create_router(console.stack, "dropped")
     page.goto("/console/routers/dropped")
+    page.evaluate(DROP, ["invoice.pdf", "%PDF-1.7"])
+    page.get_by_role("button", name="Route the message").click()
+    expect(
+        page.get_by_text("invoice.pdf is a PDF document; send the e-mail that contains it.")
+    ).to_be_visible()
     page.get_by_label("Message", exact=True).fill("What was typed before counts no longer.")
     page.evaluate(DROP, ["question.eml", SOURCE])
     expect(page.get_by_text("question.eml")).to_be_visible()
