@@ -42,5 +42,5 @@ export async function askForColumns(file) {
   enable(true);
 }
 
-// Whoever chooses the format names the columns there.
+// A user who chooses the format names the columns there.
 format?.addEventListener("change", () => enable(false));

@@ -61,9 +61,9 @@ def reject_foreign_content(start: bytes, format_: str | None) -> None:
     Raises:
         BadDataError: names what the file is, and what to do.
     """
-    for magic, what, remedy in _MAGIC:
+    for magic, what, hint in _MAGIC:
         if start.startswith(magic):
-            raise BadDataError(f"the file is {what}; {remedy}")
+            raise BadDataError(f"the file is {what}; {hint}")
     if _BZIP2.match(start):
         raise BadDataError("the file is compressed with bzip2; compress it with gzip or zstd instead")
     if start[_TAR_MAGIC] == b"ustar":
@@ -84,12 +84,12 @@ def reject_foreign_content(start: bytes, format_: str | None) -> None:
             "the file is a web page (HTML), not the data; the download probably needs a login or a click"
         )
     if text.startswith(b"<?xml"):
-        remedy = (
+        hint = (
             "put it in a zip with the ARFF file"
             if b"<labels" in text
             else "open it in the program that wrote it, and save the data as CSV in UTF-8"
         )
-        raise BadDataError(f"the file is an XML document; {remedy}")
+        raise BadDataError(f"the file is an XML document; {hint}")
 
 
 def reject_office_document(names: Sequence[str]) -> None:
