@@ -12,9 +12,8 @@ FOR_USERS = ("Start", "Data", "Models", "Mail", "Operations")
 REFERENCE = {"settings", "cli"}
 """Pages that people search rather than read."""
 
-NAVIGATION = dict(
-    re.findall(r"^:caption: (.+)\n\n(.*?)\n```$", (DOCS / "index.md").read_text("utf-8"), re.M | re.S)
-)
+_PART = re.compile(r"^:caption: ([^\n]+)\n\n(.*?)\n```$", re.MULTILINE | re.DOTALL)
+NAVIGATION = dict(_PART.findall((DOCS / "index.md").read_text("utf-8")))
 PAGES = [page for part in FOR_USERS for page in NAVIGATION[part].split() if page not in REFERENCE]
 NOT_READ = re.compile(r"^ *```.*?^ *```$|<!--.*?-->|\]\([^)]*\)", re.MULTILINE | re.DOTALL)
 
