@@ -231,7 +231,7 @@ def imap(
             raise CommandError(f"--action {action} needs --folder or --folder-for")
         if security == "none" and not insecure and not _is_loopback(host):
             raise CommandError(
-                f"without TLS, everybody between this machine and {host} can read the password; use "
+                f"without TLS, every machine between this one and {host} can read the password; use "
                 "--security tls or starttls, or --insecure"
             )
         server = Server(host, port or PORTS[security], security, user, _read_password(password_file), ca_file)

@@ -64,7 +64,7 @@ def _settings_in(data: Path | None) -> Settings:
 
 
 def _warn_of_unknown_variables(settings: Settings) -> None:
-    """Log the variables that have no effect, although somebody has set them as settings."""
+    """Log the variables that have no effect, although they are set as settings."""
     logs.configure(settings)
     if variables := unknown_variables(os.environ):
         structlog.get_logger().warning("settings.unknown", variables=variables)

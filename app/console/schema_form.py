@@ -252,7 +252,7 @@ class SchemaForm:
         return self._properties(option, names, f"{name}/", f"{id_}-{key}", values), key, sent
 
     def _resolve(self, schema: Schema) -> Schema:
-        """Follow references. Properties beside a reference replace those of its definition."""
+        """Follow references. Properties next to a reference replace those of its definition."""
         while "$ref" in schema:
             definition = self._definitions[schema["$ref"].rpartition("/")[2]]
             schema = {**definition, **{key: value for key, value in schema.items() if key != "$ref"}}

@@ -187,7 +187,7 @@ class Settings(BaseSettings):
 
     keep_experiments_days: Days = 0.0
     """Age in days at which a finished experiment is deleted, with its cells and its report. By default
-    experiments are kept, because their reports are results that somebody may cite. 0: never."""
+    experiments are kept, because their reports are results that a publication may cite. 0: never."""
 
     keep_batch_predictions_days: Days = 30.0
     """Age in days at which a finished batch prediction is deleted, with its result. The default leaves a
@@ -216,7 +216,7 @@ class Settings(BaseSettings):
 
     remote_control: bool = True
     """Whether Celery's remote control and events are on, which Flower, ``inspect`` and ``revoke`` need.
-    Whoever reaches the broker can then stop workers."""
+    A person who reaches the broker can then stop workers."""
 
     max_body_bytes: PositiveInt = 8 * MIB
     """Maximum size of a JSON body. Uploads and raw messages have limits of their own."""

@@ -187,7 +187,7 @@ class BucketStorage:
         return sorted(f"{folder}/{day}" for day in found)
 
     def all_files(self) -> Iterator[FileInfo]:
-        """List all files. Files that are created or deleted meanwhile may or may not be included."""
+        """List all files. Files that are created or deleted at the same time may or may not be included."""
         files = self._list(f"{self._prefix}/" if self._prefix else "")
         return (file for file in files if file.key != CHECK_KEY)
 

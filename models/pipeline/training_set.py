@@ -86,7 +86,7 @@ class FeatureMatrices:
 
     Attributes:
         training: (g, r) the training examples.
-        raw: what they are computed from, for the features of folds; None if nobody needs it.
+        raw: what they are computed from, for the features of folds; None if it is not needed.
         validation: (m, r) the validation examples; None if there are none.
     """
 

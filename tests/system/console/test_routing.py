@@ -225,7 +225,7 @@ def test_settings_that_somebody_else_changed_meanwhile_are_not_lost(page: Page, 
     stack.call("PUT", "/v1/routers/shared", 200, json=config)
 
     page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.get_by_role("alert")).to_contain_text("Somebody else has changed this router")
+    expect(page.get_by_role("alert")).to_contain_text("This router has changed")
     expect(page.get_by_role("alert")).to_be_focused()
     expect(page.get_by_label("Fallback")).to_have_value("mine@example.org")
     assert stack.call("GET", "/v1/routers/shared", 200)["fallback"] == "theirs@example.org"
