@@ -148,7 +148,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         context.close()
 
     app = FastAPI(
-        title="Covey",
+        title=openapi.TITLE,
         version=__version__,
         lifespan=lifespan,
         openapi_url=None,

@@ -116,6 +116,22 @@ def number(value: float | None, digits: int = 3) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"
 
 
+def duration(seconds: float) -> str:
+    """Return a duration for people.
+
+    >>> duration(7.4), duration(100), duration(3700), duration(90000)
+    ('7 s', '1 min 40 s', '1 h 1 min', '1 d 1 h')
+    """
+    left = round(seconds)
+    parts = []
+    for unit, length in (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1)):
+        n, left = divmod(left, length)
+        parts.append((n, unit))
+    first = next((i for i, (n, _) in enumerate(parts) if n), len(parts) - 1)
+    shown = [f"{n} {unit}" for n, unit in parts[first : first + 2] if n or unit == "s"]
+    return " ".join(shown) or "0 s"
+
+
 def sentence(text: str) -> str:
     """Return a message of the service as a sentence.
 

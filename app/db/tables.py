@@ -120,7 +120,7 @@ class Dataset(Base):
 
 
 class DatasetSource(Base):
-    """A data set that an unfinished job reads to make another one. It cannot be deleted meanwhile."""
+    """A data set that an unfinished job reads to make another one. Until then, it cannot be deleted."""
 
     __tablename__ = "dataset_sources"
 
@@ -645,7 +645,7 @@ class WebhookDelivery(Base):
     """``pending``, ``delivered`` or ``failed``."""
     attempts: Mapped[int] = mapped_column(Integer, default=0)
     due_at: Mapped[datetime]
-    """Time of the next attempt. An attempt moves it forward, so that no other process sends it meanwhile."""
+    """Time of the next attempt. An attempt moves it forward, so that no other process sends it, too."""
     created_at: Mapped[datetime]
     last_attempt_at: Mapped[datetime | None]
     response_status: Mapped[int | None] = mapped_column(Integer)
