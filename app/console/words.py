@@ -46,6 +46,7 @@ _PARAMETERS: Mapping[str, str] = {
     "label_mode": "Labels of a document",
     "label_names": "Names of labels",
     "label_prefix": "Prefix of labels",
+    "labels_in": "Columns with labels",
     "label_separator": "Separator between labels",
     "list_id": "Mailing list",
     "lowercase": "Ignore upper and lower case",

@@ -129,7 +129,7 @@ def test_a_warning_offers_to_read_the_file_again(page: Page, console: Console) -
     expect(page.get_by_role("rowheader", name="sales")).to_have_text("sales")
     expect(page.get_by_role("rowheader")).to_have_count(2)
     page.get_by_role("link", name="Read the file again with other options").click()
-    expect(page.get_by_label("Label separator").filter(visible=True)).to_have_value(";")
+    expect(page.get_by_label("Separator between labels").filter(visible=True)).to_have_value(";")
     check_page(page, name="read-again")
     page.get_by_label("Name (required)").fill("with renamed labels")
     page.get_by_label("Rename labels").fill('{"sales": "revenue"}')
