@@ -126,5 +126,5 @@ export async function askForColumns(file) {
 }
 
 part?.addEventListener("change", apply);
-// If the user chooses the format, its own fields name the columns.
+// A user who chooses the format names the columns there.
 format?.addEventListener("change", () => enable(false));

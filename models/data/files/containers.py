@@ -139,12 +139,12 @@ def reject_foreign_content(start: bytes, format_: str | None) -> None:
             "the file is a web page (HTML), not the data; the download probably needs a login or a click"
         )
     if text.startswith(b"<?xml"):
-        remedy = (
+        hint = (
             "put it in a zip with the ARFF file"
             if b"<labels" in text
             else "open it in the program that wrote it, and save the data as CSV in UTF-8"
         )
-        raise BadDataError(f"the file is an XML document; {remedy}")
+        raise BadDataError(f"the file is an XML document; {hint}")
 
 
 def reject_office_document(names: Sequence[str]) -> None:

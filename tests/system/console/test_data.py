@@ -133,7 +133,7 @@ def test_a_warning_offers_to_read_the_file_again(page: Page, console: Console) -
     expect(page.get_by_label("Separator between labels").filter(visible=True)).to_have_value(";")
     check_page(page, name="read-again")
     page.get_by_label("Name (required)").fill("with renamed labels")
-    page.get_by_label("Rename labels").fill('{"sales": "revenue"}')
+    page.get_by_label("New names of labels").fill('{"sales": "revenue"}')
     page.get_by_role("button", name="Read the file again").click()
     page.wait_for_url("**/console/datasets/ds_*")
     expect(page.get_by_role("heading", level=1)).to_have_text("with renamed labels")
