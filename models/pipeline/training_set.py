@@ -13,10 +13,10 @@ from models.data.digests import document_groups
 from models.data.examples import ExampleSource
 from models.features import NumericFeatures, TextFeatures
 from models.features.columns import stack_rows
+from models.features.documents import read_documents
 from models.features.raw_values import RawValues
 from models.labels import LabelTree
 from models.labels.indicator_matrix import collect_labels, indicator_matrix, unknown_matrix
-from models.pipeline.documents import read_documents
 
 Features: TypeAlias = TextFeatures | NumericFeatures
 
@@ -124,10 +124,10 @@ def fit_features(
             on_read(n_read)
 
     raw = features.read(documents())
-    X = features.fit(raw, training.Y, training.unknown)
+    X = features.fit_raw(raw, training.Y, training.unknown)
     validation = None
     if with_validation and training.validation is not None and training.validation.n_examples:
         batches = training.validation.batches()
-        parts = [features.transform(read_documents(batch.documents)) for batch in batches]
+        parts = [features.vectors(read_documents(batch.documents)) for batch in batches]
         validation = stack_rows(parts, X.shape[1])
     return FeatureMatrices(X, raw if keep_raw else None, validation)
