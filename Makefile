@@ -90,7 +90,7 @@ clients-long: $(VENV)/.developing ## Compile the Go, Java and C# clients, and dr
 	$(BIN)/pytest -m long tests/build/test_compiled.py
 
 .PHONY: results
-results: $(VENV)/.developing ## Measure the results of the papers again and render docs/results.md (an hour; URL: a running service).
+results: $(VENV)/.developing ## Measure the results of the papers again and render docs/background/results.md (an hour; URL: a running service).
 	$(BIN)/python -m benchmarks.papers $(if $(URL),--url $(URL))
 
 .PHONY: bench-quick

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
-from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from app import logs
 from app.api import docs_page, openapi, problem_handlers
@@ -16,7 +14,9 @@ from app.api.access_log import AccessLog
 from app.api.app_state import AppState
 from app.api.catalog_expiry import CatalogExpiry
 from app.api.direct_routes import DirectRoutes
+from app.api.head_and_options import HeadAndOptions
 from app.api.middleware import RequestMiddleware, body_budget, body_limit, operation_id
+from app.api.proxies import ProxyHeaders
 from app.api.web_pages import WebPageFilter
 from app.batch_predictions import api as batch_predictions
 from app.console import installation as console
@@ -59,6 +59,7 @@ from app.telemetry.opening import open_spans
 from app.threads import REQUESTS
 from app.training import api as training
 from app.training.event_streams import EventStreams
+from app.users import api as users
 from app.version import __version__
 from app.webhooks import api as webhooks
 
@@ -76,6 +77,7 @@ _ROUTERS = (
     inbound.router,
     learners.router,
     keys.router,
+    users.router,
     webhooks.router,
     health.router,
 )
@@ -119,6 +121,10 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         await app.state.catalog.start()
         app.state.authenticator = KeyAuthenticator(app.state.catalog, last_used)
         app.state.console_sessions = ConsoleSessions(context.db, app.state.authenticator)
+        if settings.oidc_issuer:
+            from app.users.openid import OpenIdProvider  # noqa: PLC0415 - other services start without it
+
+            app.state.openid = OpenIdProvider(settings)
         app.state.rates = RateLimiter(settings)
         decision_writer = DecisionWriter(context.db)
         decision_writer.start()
@@ -142,37 +148,39 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         context.close()
 
     app = FastAPI(
-        title="Covey",
+        title=openapi.TITLE,
         version=__version__,
         lifespan=lifespan,
-        docs_url=None,
-        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
         # Its spans and log records would contain messages of exceptions, which can quote mail.
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     app.state = AppState()
     app.state.draining = False
-    # The innermost: only redirects depend on these headers, so direct routes need not look for them.
+    # The innermost: only pages and redirects depend on these headers, so direct routes do not read them.
     app.add_middleware(
-        ProxyHeadersMiddleware, trusted_hosts=os.environ.get("FORWARDED_ALLOW_IPS", "127.0.0.1")
+        ProxyHeaders, trusted_proxies=split(settings.trusted_proxies), root_path=settings.root_path
     )
+    app.add_middleware(HeadAndOptions)
     app.add_middleware(CatalogExpiry)
     app.add_middleware(DirectRoutes, routers=routers)
-    if origins := split(settings.cors_origins):
-        app.add_middleware(
-            CORSMiddleware,
-            allow_origins=origins,
-            allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
-            allow_headers=["Authorization", "Content-Type", "Idempotency-Key", "If-Match", "Last-Event-ID"],
-            expose_headers=["ETag", "Location", "Retry-After", "X-Request-ID"],
-        )
     app.add_middleware(
         RequestMiddleware,
+        root_path=settings.root_path,
         limit=body_limit(settings),
         web_pages=WebPageFilter(settings),
         budget=body_budget(settings),
         access_log=AccessLog(settings),
     )
+    if origins := split(settings.cors_origins):
+        app.add_middleware(  # the outermost: web pages must be able to read every error
+            CORSMiddleware,
+            allow_origins=origins,
+            allow_methods=["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
+            allow_headers=["Authorization", "Content-Type", "Idempotency-Key", "If-Match", "Last-Event-ID"],
+            expose_headers=["ETag", "Location", "Retry-After", "X-Request-ID"],
+        )
     problem_handlers.install(app)
     for router in routers:
         # ``include_router`` would build each route a second time in every process, at its first request.

@@ -5,7 +5,7 @@
 - ``serving``, ``load``, ``scale``, ``batch_predictions``, ``decisions_growth``, ``decision_bytes``,
   ``readers``: speed and memory.
 - ``chaos``, ``attack``: faults, hostile input and races, and random requests and files.
-- ``console_picture``: takes the picture of the console in the README.
+- ``console_pictures``: takes the pictures of the console in the README and in ``docs/console.md``.
 
 Those that start real processes use the support of the tests.
 """

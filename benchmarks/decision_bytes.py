@@ -5,7 +5,7 @@
 
 Trains an SVM on the training part of 20 Newsgroups, and routes messages of the test part into SQLite and into
 PostgreSQL: as routers do by default, with stored explanations, and without text. Counts the decisions, their
-labels, and all indexes of both. Prints the table of ``docs/operations.md``.
+labels, and all indexes of both. Prints the table of ``docs/background/capacity.md``.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
 """Stored results of benchmarks, and the tables of the documentation that are rendered from them.
 
-A benchmark that measures stores its results with ``store``, and has two names for its tables:
-
-- ``PAGE``: the page that shows them.
-- ``rendered()``: returns the Markdown of each table by the name of its marks in the page.
-
-``show`` writes the tables into the page. Sentences of a page are written by hand, also those that quote a
-result. ``tests/test_measured_tables.py`` compares pages and results.
+A benchmark that measures stores its results with ``store``. Its ``rendered()`` returns the Markdown of each
+table by the name of its marks. ``show`` writes the tables into the pages that have the marks. Sentences of a
+page are written by hand, also those that quote a result. ``tests/test_measured_tables.py`` compares pages and
+results.
 """
 
 from __future__ import annotations
@@ -57,12 +54,23 @@ def insert(page: str, mark: str, text: str) -> str:
     return changed
 
 
-def show(path: Path, tables: Mapping[str, str]) -> None:
-    """Write tables into a page, each between its marks."""
-    page = path.read_text(encoding="utf-8")
+def page_with(mark: str) -> Path:
+    """Return the page that has the marks of a table.
+
+    Raises:
+        ValueError: no page has the marks, or several have them.
+    """
+    pages = [path for path in DOCS.rglob("*.md") if f"<!-- {mark} -->\n" in path.read_text(encoding="utf-8")]
+    if len(pages) != 1:
+        raise ValueError(f"{len(pages)} pages have the mark {mark!r}")
+    return pages[0]
+
+
+def show(tables: Mapping[str, str]) -> None:
+    """Write tables into the pages, each between its marks."""
     for mark, text in tables.items():
-        page = insert(page, mark, text)
-    path.write_text(page, encoding="utf-8")
+        path = page_with(mark)
+        path.write_text(insert(path.read_text(encoding="utf-8"), mark, text), encoding="utf-8")
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = False) -> str:

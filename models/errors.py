@@ -64,13 +64,21 @@ class BadDataError(CoveyError, ValueError):
     Args:
         message: what is wrong and how to fix it.
         records: the first rejected records.
+        format: the format in which the file was read; None if it was not detected.
     """
 
     code = "bad_data"
 
-    def __init__(self, message: str, records: list[BadRecord] | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        records: list[BadRecord] | None = None,
+        format: str | None = None,  # noqa: A002 - the name in the HTTP API
+    ) -> None:
         super().__init__(message)
+        self.message = message
         self.records = records or []
+        self.format = format
 
 
 class ArtifactError(CoveyError, ValueError):

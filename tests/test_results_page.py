@@ -1,4 +1,4 @@
-"""The tables of ``docs/results.md`` are what the parts render from their stored results."""
+"""The tables of ``docs/background/results.md`` are what the parts render from their stored results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``docs/serving.md`` contains the tables that ``benchmarks/serving`` prints."""
+"""``docs/background/serving.md`` contains the tables that ``benchmarks/serving`` prints."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from starlette.types import Scope as AsgiScope
 from app.api.errors import BY_STATUS, MAX_ERRORS, PROBLEM_JSON, Problem
 from app.api.guards import SAFE_METHODS, Scope, authorize, require
 from app.api.json_body import check_text, pointer
+from app.api.proxies import root_path
 from app.api.request_head import RequestHead, check_media_type, head_of, refuse_encoding
 from app.api.validation import BodyValidator
 from app.api.validation_errors import describe_unknown
@@ -32,18 +33,28 @@ def _context(request: Request) -> AppContext:
 Context = Annotated[AppContext, Depends(_context)]
 
 ReadScope = Depends(require("read"))
+ReadOrReview = Depends(require("read", "review"))
 PredictScope = Depends(require("predict"))
+PredictOrReview = Depends(require("predict", "review"))
 TrainScope = Depends(require("train"))
+TrainOrReview = Depends(require("train", "review"))
 AdminScope = Depends(require("admin"))
 
-SCOPES: Mapping[Any, Scope] = {
-    ReadScope.dependency: "read",
-    PredictScope.dependency: "predict",
-    TrainScope.dependency: "train",
-    AdminScope.dependency: "admin",
+SCOPES: Mapping[Any, tuple[Scope, ...]] = {
+    ReadScope.dependency: ("read",),
+    ReadOrReview.dependency: ("read", "review"),
+    PredictScope.dependency: ("predict",),
+    PredictOrReview.dependency: ("predict", "review"),
+    TrainScope.dependency: ("train",),
+    TrainOrReview.dependency: ("train", "review"),
+    AdminScope.dependency: ("admin",),
 }
-"""Scope that each guard requires."""
+"""Scopes of each guard, of which one suffices."""
 
+
+ALSO_ACCEPTED = "x-also-accepted"
+"""Keyword with other schemas of a value, or other media types of a body, that the service accepts, but
+generated clients do not offer."""
 
 Handler: TypeAlias = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -97,7 +108,10 @@ class StrictJSONRoute(APIRoute):
 
         async def handle(request: Request) -> Response:
             await self.check(request.scope)
-            return await handler(request)
+            response = await handler(request)
+            if "Location" in response.headers:
+                response.headers["Location"] = f"{root_path(request)}{response.headers['Location']}"
+            return response
 
         return handle
 
@@ -118,7 +132,8 @@ class StrictJSONRoute(APIRoute):
 
     def _documented_media_types(self) -> frozenset[str]:
         """Return the documented media types of the body; empty if the operation reads no body."""
-        documented = (self.openapi_extra or {}).get("requestBody", {}).get("content", ())
+        body = (self.openapi_extra or {}).get("requestBody", {})
+        documented = [*body.get("content", ()), *body.get(ALSO_ACCEPTED, ())]
         return frozenset(documented or (["application/json"] if self.body_field is not None else []))
 
 

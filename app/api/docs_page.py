@@ -5,10 +5,12 @@ FastAPI's own page loads its scripts from a public server, and stays blank if th
 
 from __future__ import annotations
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.responses import HTMLResponse
 from fastapi.staticfiles import StaticFiles
+
+from app.api.proxies import root_path
 
 CONTENT_SECURITY_POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; "
@@ -18,17 +20,18 @@ CONTENT_SECURITY_POLICY = (
 
 
 def install(app: FastAPI) -> None:
-    """Serve the page and its files. Its links are relative, so that a proxy can add a path prefix."""
+    """Serve the page and its files."""
     app.mount("/docs/parts", StaticFiles(packages=[("fastapi_swagger", "resources")]))
 
     @app.get("/docs", include_in_schema=False)
-    def docs() -> HTMLResponse:
+    def docs(request: Request) -> HTMLResponse:
+        root = root_path(request)
         page = get_swagger_ui_html(
-            openapi_url="openapi.json",
+            openapi_url=f"{root}/openapi.json",
             title=app.title,
-            swagger_js_url="docs/parts/swagger-ui-bundle.js",
-            swagger_css_url="docs/parts/swagger-ui.css",
-            swagger_favicon_url="docs/parts/favicon-32x32.png",
+            swagger_js_url=f"{root}/docs/parts/swagger-ui-bundle.js",
+            swagger_css_url=f"{root}/docs/parts/swagger-ui.css",
+            swagger_favicon_url=f"{root}/docs/parts/favicon-32x32.png",
         )
         page.headers["Content-Security-Policy"] = CONTENT_SECURITY_POLICY
         return page

@@ -26,7 +26,7 @@ SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
 Scope = TypeAliasType(
     "Scope",
     Annotated[
-        Literal["read", "predict", "train", "admin"],
+        Literal["read", "predict", "review", "train", "admin"],
         Field(description="What a key permits; `admin` permits everything."),
     ],
 )
@@ -39,16 +39,31 @@ bearer = HTTPBearer(
 
 
 @dataclass(frozen=True)
-class Caller:
-    """The API key of a request.
+class Actor:
+    """Who does something, as records of it say.
 
     Attributes:
-        key_id: id of the key.
-        scopes: what the key permits.
+        id: id of the API key or of the user.
+        name: name of the API key or of the user.
     """
 
-    key_id: str
+    id: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Caller(Actor):
+    """Who sends a request.
+
+    Attributes:
+        scopes: what the caller may do.
+    """
+
     scopes: Sequence[str]
+
+    def may(self, *scopes: Scope) -> bool:
+        """Return whether the caller has one of the scopes, or ``admin``."""
+        return "admin" in self.scopes or any(scope in self.scopes for scope in scopes)
 
 
 class Authenticator(Protocol):
@@ -67,48 +82,49 @@ class Sessions(Protocol):
     """Find out who is signed in to the console."""
 
     async def caller(self, head: RequestHead, *, changes_state: bool) -> Caller | None:
-        """Return the caller with the session of a request; None if it has no valid session.
+        """Return the caller with the session of a request; None if the request names no session.
 
         Raises:
+            Unauthorized: the session has ended.
             Forbidden: the request changes state and does not prove that the console sends it.
         """
         ...
 
 
-def require(scope: Scope) -> Callable[..., Awaitable[None]]:
-    """Return a dependency that accepts a request if its key has the scope, or ``admin``."""
+def require(*scopes: Scope) -> Callable[..., Awaitable[None]]:
+    """Return a dependency that accepts a request if its key has one of the scopes, or ``admin``."""
 
     async def guard(
         request: Request,
         credentials: Annotated[HTTPAuthorizationCredentials | None, Security(bearer)],
     ) -> None:
-        await authorize(request.scope, credentials.credentials if credentials else None, scope)
+        await authorize(request.scope, credentials.credentials if credentials else None, scopes)
 
     return guard
 
 
-async def authorize(scope: AsgiScope, secret: str | None, required: Scope) -> None:
-    """Accept a request if its key has a scope, or ``admin``. A guard then accepts the request too.
+async def authorize(scope: AsgiScope, secret: str | None, required: tuple[Scope, ...]) -> None:
+    """Accept a request if its key has one of the scopes, or ``admin``. A guard then accepts the request too.
 
     Args:
         scope: the ASGI scope of the request.
         secret: the API key of the request; None if it has none.
-        required: the scope.
+        required: the scopes, of which one suffices.
 
     Raises:
-        Unauthorized: the key is missing, unknown or expired.
-        Forbidden: the key lacks the scope.
+        Unauthorized: the key is missing, unknown or expired, or the session of the console has ended.
+        Forbidden: the key has none of the scopes.
         TooMany: the key exceeds a rate limit.
         NotReady: the service cannot check the key, because the database is unavailable.
     """
     state: dict[str, Any] = scope["state"]
-    if state.get("authorized_scope") == required:
+    if state.get("authorized_scopes") == required:
         return
     app_state = scope["app"].state
     authenticator: Authenticator = app_state.authenticator
     if secret is None:
         if await authenticator.allows_anonymous():
-            state["authorized_scope"] = required
+            state["authorized_scopes"] = required
             return
         sessions: Sessions = app_state.console_sessions
         caller = await sessions.caller(state["head"], changes_state=scope["method"] not in SAFE_METHODS)
@@ -118,21 +134,33 @@ async def authorize(scope: AsgiScope, secret: str | None, required: Scope) -> No
         caller = await authenticator.authenticate(secret)
         if caller is None:
             raise _unauthorized("this API key is unknown or has expired")
-    if required not in caller.scopes and "admin" not in caller.scopes:
-        raise Forbidden(f"this API key lacks the scope {required}; it has {', '.join(caller.scopes)}")
+    if not caller.may(*required):
+        raise Forbidden(
+            f"this API key lacks the scope {' or '.join(required)}; it has {', '.join(caller.scopes)}"
+        )
     if app_state.rates.counts:
         with CancelScope(shield=True):  # what is counted is released, also if the client disconnects now
-            state["release_rate_limit"] = await app_state.rates.acquire(caller.key_id)
-    state["key_id"] = caller.key_id
-    state["scopes"] = caller.scopes
-    state["authorized_scope"] = required
+            state["release_rate_limit"] = await app_state.rates.acquire(caller.id)
+    state["caller"] = caller
+    state["authorized_scopes"] = required
 
 
 def _unauthorized(detail: str) -> Unauthorized:
     return Unauthorized(detail, headers={"WWW-Authenticate": "Bearer"})
 
 
-def has_scope(request: Request, scope: Scope) -> bool:
-    """Return whether a request that one guard has accepted also has another scope."""
-    scopes = getattr(request.state, "scopes", None)  # None: the request is anonymous
-    return scopes is None or scope in scopes or "admin" in scopes
+def has_scope(request: Request, *scopes: Scope) -> bool:
+    """Return whether a request that one guard has accepted also has one of other scopes."""
+    caller = caller_of(request.scope)
+    return caller is None or caller.may(*scopes)
+
+
+def actor_of(request: Request) -> Actor | None:
+    """Return who sends a request that a guard has accepted; None if the request is anonymous."""
+    return caller_of(request.scope)
+
+
+def caller_of(scope: AsgiScope) -> Caller | None:
+    """Return the caller of a request; None if it is anonymous, or no guard has accepted it."""
+    caller: Caller | None = scope["state"].get("caller")
+    return caller

@@ -12,6 +12,8 @@ from typing import Annotated, TypeVar
 from fastapi import Depends, Header, Request
 from pydantic import BaseModel
 
+from app.api.guards import actor_of
+from app.api.proxies import own_path
 from app.api.schemas import OneLine
 from app.db.deadlocks import retry_deadlocks
 from app.db.session import Database, Transaction
@@ -189,7 +191,7 @@ async def _streamed_idempotency(request: Request, idempotency_key: IdempotencyKe
 
 
 def _method_and_path(request: Request) -> bytes:
-    return f"{request.method} {request.url.path}\n".encode()
+    return f"{request.method} {own_path(request)}\n".encode()
 
 
 def caller(request: Request) -> str:
@@ -198,9 +200,9 @@ def caller(request: Request) -> str:
 
 
 def key_id_of(request: Request) -> str | None:
-    """Return the id of the request's API key; None if it has none."""
-    key_id: str | None = getattr(request.state, "key_id", None)
-    return key_id
+    """Return the id of the request's API key or user; None if the request is anonymous."""
+    actor = actor_of(request)
+    return None if actor is None else actor.id
 
 
 IdempotencyHeader = Annotated[Idempotency, Depends(_idempotency)]

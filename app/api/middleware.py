@@ -19,8 +19,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.api import problem_handlers
 from app.api.access_log import AccessLog
 from app.api.errors import HeadersTooLarge, problem_of
-from app.api.guards import Authenticator
+from app.api.guards import Authenticator, caller_of
 from app.api.protocol_errors import error_response
+from app.api.proxies import path_without
 from app.api.request_head import KEPT_BYTES, MAX_HEADER_BYTES, RequestHead
 from app.api.request_ids import caller_request_id, caller_trace_id
 from app.api.web_pages import WebPageFilter
@@ -139,9 +140,9 @@ def body_budget(settings: Settings) -> BodyBudget:
 
 def _client(scope: Scope) -> str:
     """Return the API key of a request; its address if it has none."""
-    key_id: str | None = scope["state"].get("key_id")
-    if key_id is not None:
-        return key_id
+    caller = caller_of(scope)
+    if caller is not None:
+        return caller.id
     address = scope.get("client")
     return "" if address is None else str(address[0])
 
@@ -151,6 +152,7 @@ class RequestMiddleware:
 
     Args:
         app: the wrapped application.
+        root_path: the path prefix of the service behind a proxy.
         limit: returns the size limit of the body for a path, in bytes.
         web_pages: recognizes requests of foreign web pages.
         budget: counts the bytes of all bodies in memory.
@@ -160,12 +162,14 @@ class RequestMiddleware:
     def __init__(
         self,
         app: ASGIApp,
+        root_path: str,
         limit: Callable[[str], int],
         web_pages: WebPageFilter,
         budget: BodyBudget,
         access_log: AccessLog,
     ) -> None:
         self._app = app
+        self._root_path = root_path
         self._limit = limit
         self._web_pages = web_pages
         self._budget = budget
@@ -181,7 +185,7 @@ class RequestMiddleware:
         state["request_id"] = request_id = caller_request_id(head) or new_id("req")
         started = time.perf_counter()
         status = 0
-        path: str = scope["path"]
+        path = scope["path"] = path_without(self._root_path, scope["path"])
         limit = self._limit(path)
         received = counted = 0
         client = ""

@@ -12,16 +12,21 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from fastapi.openapi.utils import get_openapi
+from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
-from app.api.base_route import SCOPES
+from app.api.base_route import ALSO_ACCEPTED, SCOPES
 from app.api.errors import BY_STATUS
+from app.api.proxies import root_path
 from app.api.schema_examples import add_examples
 from app.api.validation_errors import header_name
 from app.version import __version__
+
+TITLE = "Covey API"
+"""Generators derive the name of their package from it, which must not be that of `covey_client`."""
 
 _DESCRIPTION = """\
 Covey trains multilabel classifiers over HTTP and serves the label sets and rankings they predict.
@@ -67,9 +72,6 @@ _ERROR_HEADERS = {"401": "WWW-Authenticate", "429": "Retry-After", "503": "Retry
 
 _COMPONENTS = "#/components/schemas/"
 
-ALSO_ACCEPTED = "x-also-accepted"
-"""Keyword with other schemas of a value that the service accepts, but generated clients do not offer."""
-
 _NULL = {"type": "null"}
 _MAX_INT32 = 2**31 - 1
 
@@ -89,6 +91,12 @@ def install(app: FastAPI, *, manual_bodies: Sequence[type[BaseModel]] = ()) -> N
 
     app.openapi = document  # type: ignore[method-assign]
 
+    @app.get("/openapi.json", include_in_schema=False)
+    def openapi_json(request: Request) -> JSONResponse:
+        own, *others = document()["servers"]
+        servers = [{**own, "url": root_path(request) or own["url"]}, *others]
+        return JSONResponse({**document(), "servers": servers})
+
 
 def to_json(app: FastAPI) -> str:
     """Return the document in the form of ``openapi.json``."""
@@ -97,7 +105,7 @@ def to_json(app: FastAPI) -> str:
 
 def _build(app: FastAPI, manual_bodies: Sequence[type[BaseModel]]) -> dict[str, Any]:
     document = get_openapi(
-        title="Covey",
+        title=TITLE,
         version=__version__,
         summary="Multilabel classifiers over HTTP.",
         description=_DESCRIPTION,
@@ -357,7 +365,7 @@ def _operations(document: dict[str, Any], app: FastAPI) -> None:
                 if dependency.dependency in SCOPES
             ]
             if scopes:
-                operation["description"] = f"{text}\n\nScope: `{scopes[0]}`."
+                operation["description"] = f"{text}\n\nScope: `{'` or `'.join(scopes[0])}`."
             else:
                 operation["security"] = []
             _responses(method, operation, shared)

@@ -57,12 +57,17 @@ def _bad_cursor() -> Invalid:
     return Invalid(message, code="invalid_cursor", errors=[("/query/cursor", message)])
 
 
-def _page(
+def read_page(
     limit: Annotated[int, Query(ge=1, le=MAX_LIMIT, description="Maximum number of items.")] = DEFAULT_LIMIT,
     cursor: Annotated[
         str | None, Query(max_length=500, description="`next_cursor` of the previous page.")
     ] = None,
 ) -> Page:
+    """Return the page with a limit and a cursor.
+
+    Raises:
+        Invalid: the cursor is not one.
+    """
     if cursor is None:
         return Page(limit, None)
     try:
@@ -74,7 +79,7 @@ def _page(
     return Page(limit, after)
 
 
-PageQuery = Annotated[Page, Depends(_page)]
+PageQuery = Annotated[Page, Depends(read_page)]
 
 
 def encode_cursor(position: str | int) -> str:

@@ -12,10 +12,10 @@ from sqlalchemy.exc import DataError, IntegrityError, OperationalError
 from sqlalchemy.orm.exc import StaleDataError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
-from starlette.routing import Route
 
 from app.api.errors import BY_STATUS, MAX_ERRORS, Problem, make_problem, problem_of
 from app.api.protocol_errors import error_response
+from app.api.proxies import own_path
 from app.api.validation_errors import pointer
 from app.db.deadlocks import is_deadlock
 from app.db.failures import (
@@ -78,7 +78,7 @@ async def respond_always(request: Request, error: Exception) -> Response:
 
 def to_response(request: Request, problem: Problem, headers: dict[str, str] | None = None) -> Response:
     """Convert a problem to the response to a request."""
-    return error_response(request.scope["path"], problem, headers)
+    return error_response(own_path(request), problem, headers)
 
 
 def _request_id(request: Request) -> str | None:
@@ -108,23 +108,26 @@ async def _http_exception(request: Request, error: Exception) -> Response:
         detail = f"the path {request.url.path} does not exist; see /docs"
     elif error.status_code == 405:
         detail = f"{request.url.path} does not support {request.method}; see /docs"
-        headers["Allow"] = ", ".join(_allowed(request))
+        headers["Allow"] = ", ".join(allowed_methods(request))
     code = BY_STATUS[error.status_code].error.default_code
     problem = make_problem(error.status_code, code, detail, request_id=_request_id(request))
     return to_response(request, problem, headers)
 
 
-def _allowed(request: Request) -> list[str]:
-    """Return all methods of the path. Each method is a route of its own, and the router reports only one."""
-    path = request.scope["path"]
-    return sorted(
-        {
-            method
-            for route in request.app.routes
-            if isinstance(route, Route) and route.path_regex.match(path)
-            for method in route.methods or ()
-        }
-    )
+def allowed_methods(request: Request) -> list[str]:
+    """Return all methods of a path, or of the service if the path is ``*``; none if the path does not exist.
+
+    Each method is a route of its own, and the router reports only one.
+    """
+    path = own_path(request)
+    methods = {
+        method
+        for route in request.app.routes
+        if path == "*" or route.path_regex.match(path)
+        for method in getattr(route, "methods", None) or ["GET"]  # files
+    }
+    more = {"HEAD", "OPTIONS"} if "GET" in methods else {"OPTIONS"}
+    return sorted(methods | more) if methods else []
 
 
 async def _database_unavailable(request: Request, error: Exception) -> Response:
@@ -134,7 +137,7 @@ async def _database_unavailable(request: Request, error: Exception) -> Response:
     log.error("database.unavailable", reason=str(getattr(error, "orig", error)))
     if isinstance(error, DatabaseStateError):
         problem = _FAILURES[type(error)](
-            f"the database is {error.state}; the administrator must {error.remedy}",
+            f"the database is {error.state}; the administrator must {error.hint}",
             retry_after=30,
         )
     else:

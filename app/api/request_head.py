@@ -128,8 +128,6 @@ def check_media_type(head: RequestHead, media_types: Collection[str]) -> None:
     if kind in media_types or (not media_types and kind == "application/json") or head.has_no_body:
         return
     fix = f"send {' or '.join(sorted(media_types))}" if media_types else "send no body"
-    if kind == "application/json" and "message/rfc822" in media_types:
-        fix += ", or JSON to the operation message-parts of the router"
     raise Unsupported(f"{kind or 'a body without Content-Type'} is not supported here; {fix}")
 
 

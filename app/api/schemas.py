@@ -83,7 +83,8 @@ _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:
 TimeParameter: TypeAlias = Annotated[UtcDatetime, BeforeValidator(_check_rfc3339)]
 """A time in a query. Without the check, the number of seconds since 1970 would be a time, too."""
 
-Name: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
+Name: TypeAlias = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 """Name of a model, an alias or a router."""
 
 VersionNumber: TypeAlias = Annotated[int, Field(ge=1, le=2**31 - 1)]
@@ -98,6 +99,7 @@ DecisionId: TypeAlias = Annotated[str, Path(description="Id of the decision.")]
 WebhookId: TypeAlias = Annotated[str, Path(description="Id of the webhook.")]
 DeliveryId: TypeAlias = Annotated[str, Path(description="Id of the event for a webhook.")]
 KeyId: TypeAlias = Annotated[str, Path(description="Id of the API key.")]
+UserId: TypeAlias = Annotated[str, Path(description="Id of the user.")]
 ModelName: TypeAlias = Annotated[Name, Path(description="Name of the model.")]
 RouterName: TypeAlias = Annotated[Name, Path(description="Name of the router.")]
 

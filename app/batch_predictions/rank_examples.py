@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from app.serving.instances import mail_to_text
 from models.data.examples import Documents, ExampleSource, FeatureRows
 from models.errors import UnsuitableDataError
 from models.features.numeric import NumericFeatures
@@ -97,7 +96,7 @@ def _to_documents(pipeline: Pipeline, documents: Documents) -> AnyDocuments:
             for document in documents
         ]
     return [
-        mail_to_text(read_email(document)) if isinstance(document, Email) else document
+        read_email(document).learning_text() if isinstance(document, Email) else document
         for document in documents
     ]
 

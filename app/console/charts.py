@@ -22,6 +22,7 @@ from app.pages.charts import (
     set_steps,
     set_title,
 )
+from app.pages.measures import measure_title
 
 NARROW = 3.6
 """Width in inches. A phone shows the chart with text of about this size, and a wide screen beside others."""
@@ -85,7 +86,7 @@ def training_curve(points: Sequence[CurvePoint], unit: str) -> Markup:
         unit: unit of the steps.
     """
     measures = curve_measures(points)[:MAX_MEASURES]
-    label = f"{' and '.join(measures)} by {unit}"
+    label = f"{' and '.join(map(measure_title, measures))} by {unit}"
     with draw(NARROW, 0.4 + 1.55 * len(measures), "curve", label=label) as chart:
         axes = panels(chart.figure, len(measures), 1, sharex=True)
         for ax, color, measure in zip(axes, COLORS, measures, strict=False):
@@ -98,7 +99,7 @@ def training_curve(points: Sequence[CurvePoint], unit: str) -> Markup:
                 marker="o" if len(of_measure) < 15 else None,
                 markersize=4,
             )
-            set_title(ax, measure.replace("_", " "))
+            set_title(ax, measure_title(measure))
             ax.locator_params(nbins=4)
         axes[-1].set_xlabel(unit)
     return chart.svg

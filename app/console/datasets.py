@@ -5,21 +5,23 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
 
 from app.api.base_route import Context, ReadScope, TrainScope
+from app.api.guards import has_scope
 from app.api.paging import Page, PageQuery
 from app.api.schemas import DatasetId
 from app.console.charts import MAX_LABELS, label_chart
+from app.console.corrections import next_training
+from app.console.reading_again import proposals, upload_fields
 from app.console.rendering import page
 from app.console.route import pages
-from app.console.schema_form import Field, SchemaForm
 from app.datasets import examples, service
-from app.datasets.schemas import DatasetCreate, ExampleItem
+from app.datasets.schemas import ExampleItem
 from app.threads import STORAGE
+from models.data.files.containers import FOREIGN_FILES
 from models.data.readers.registry import FORMATS
 from models.mail import Email, read_email
 
@@ -40,7 +42,7 @@ def datasets(ctx: Context, request: Request, paging: PageQuery) -> Response:
 @router.get("/datasets/new", dependencies=[TrainScope])
 def new_dataset(request: Request) -> Response:
     """Show the form to upload a data set."""
-    return page(request, "datasets/new.html", fields=_upload_fields(), suffixes=_suffixes())
+    return page(request, "datasets/new.html", fields=upload_fields(), **_file_field())
 
 
 @router.get("/datasets/{dataset_id}", dependencies=[ReadScope])
@@ -51,7 +53,21 @@ def dataset(ctx: Context, request: Request, dataset_id: DatasetId, paging: PageQ
     chart = None
     if labels is not None and paging.after is None and len(labels.items) > 1:
         chart = label_chart(labels.items[:MAX_LABELS])
-    return page(request, "datasets/detail.html", dataset=item, labels=labels, chart=chart)
+    reading = service.reading(ctx.db, dataset_id) if item.uploaded_at is not None else None
+    proposed = proposals(reading)
+    return page(
+        request,
+        "datasets/detail.html",
+        dataset=item,
+        labels=labels,
+        chart=chart,
+        can_read_again=reading is not None,
+        proposals=proposed,
+        other_proposals=[way for text, way in proposed.items() if text not in (item.warnings or ())],
+        keep_days=ctx.settings.keep_uploads_days,
+        **_file_field(),
+        next_training=next_training(ctx, item) if has_scope(request, "train") else None,
+    )
 
 
 @router.get("/datasets/{dataset_id}/examples", dependencies=[ReadScope])
@@ -132,13 +148,17 @@ def _show(item: ExampleItem) -> ShownExample:
     )
 
 
-@cache
-def _upload_fields() -> list[Field]:
-    form = SchemaForm(DatasetCreate.model_json_schema())
-    return form.fields(["options", "merge_labels", "max_bad_records"], {})
-
-
-def _suffixes() -> str:
-    """Return the suffixes of files that the button offers first."""
+def _file_field() -> dict[str, Any]:
+    """Return what the field of a file needs: the suffixes to offer, and the kinds to refuse."""
     names = [suffix for form in FORMATS.values() for suffix in form.suffixes]
-    return ",".join([*names, ".zip", ".gz", ".zst"])
+    foreign = [
+        {
+            "magic": [*kind.magic],
+            "names": kind.names,
+            "part": kind.part,
+            "what": kind.what,
+            "hint": kind.hint,
+        }
+        for kind in FOREIGN_FILES
+    ]
+    return {"suffixes": ",".join([*names, ".zip", ".gz", ".zst"]), "foreign": foreign}

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from fastapi import Request, Response
+from http import HTTPStatus
 
-from app.api.base_route import Context, ReadScope
+from fastapi import Request, Response
+from fastapi.responses import RedirectResponse
+
+from app.api.base_route import Context, ReadOrReview
+from app.api.guards import has_scope
 from app.api.paging import Page
 from app.console.rendering import page
 from app.console.route import pages
@@ -18,9 +22,14 @@ router = pages()
 _FIRST = Page(limit=5, after=None)
 
 
-@router.get("", dependencies=[ReadScope])
+@router.get("", dependencies=[ReadOrReview])
 def home(ctx: Context, request: Request) -> Response:
-    """Show the newest data sets, models and routers, and the steps from a data set to a router."""
+    """Show the newest data sets, models and routers, and the steps from a data set to a router.
+
+    Lead visitors that may only review to the routers.
+    """
+    if not has_scope(request, "read"):
+        return RedirectResponse(f"{request.scope.get('root_path', '')}/console/routers", HTTPStatus.SEE_OTHER)
     return page(
         request,
         "home.html",

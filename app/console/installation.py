@@ -9,23 +9,29 @@ from fastapi.responses import RedirectResponse
 from fastapi.staticfiles import StaticFiles
 
 from app.console import (
+    corrections,
     datasets,
     experiments,
     health,
     home,
     keys,
     models,
+    reading_again,
     routers,
     sign_in,
     training,
     unknown_pages,
+    users,
 )
 
 
 def install(app: FastAPI) -> None:
     """Serve the pages, and their scripts and styles. ``/`` leads to the console."""
     app.mount("/console/static", StaticFiles(packages=[("app.console", "static")]))
-    areas = (sign_in, home, datasets, training, experiments, models, routers, health, keys)
+    areas = (
+        *(sign_in, home, datasets, reading_again, training, experiments),
+        *(models, corrections, routers, health, keys, users),
+    )
     for pages in (*areas, unknown_pages):  # the last one matches every path
         app.router.routes.extend(pages.router.routes)
 

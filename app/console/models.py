@@ -13,6 +13,7 @@ from app.api.guards import has_scope
 from app.api.paging import MAX_LIMIT, Page, PageQuery
 from app.api.schemas import ModelName
 from app.console import charts
+from app.console.measures import main_columns
 from app.console.rendering import page
 from app.console.route import pages
 from app.console.versions import card, comparison, decision, reading
@@ -23,6 +24,7 @@ from app.datasets import service as datasets
 from app.errors import Invalid
 from app.evaluations import service as evaluations
 from app.evaluations.schemas import Evaluation, PartEvaluation
+from app.pages.measures import measure_title
 from app.registry import aliases
 from app.registry import service as registry
 from app.registry.aliases import etag
@@ -33,21 +35,8 @@ router = pages("/models")
 Number = Annotated[int, Path(ge=1, le=2**31 - 1)]
 PartName = Literal["test", "train"]
 
-MAIN_MEASURES = ("f1_micro", "f1_macro", "precision_micro", "recall_micro", "subset_zero_one", "hamming_loss")
-"""Measures in the list of versions, if versions have them."""
-
 MAX_CURVES = 4
 """Maximum number of charts of curves."""
-
-MEASURES = {
-    "f1_micro": "F1, micro",
-    "f1_macro": "F1, macro",
-    "precision_micro": "Precision",
-    "recall_micro": "Recall",
-    "subset_zero_one": "Wrong label sets",
-    "hamming_loss": "Hamming loss",
-}
-"""Short names of the main measures."""
 
 
 @router.get("", dependencies=[ReadScope])
@@ -67,12 +56,7 @@ def model(ctx: Context, request: Request, name: ModelName, paging: PageQuery) ->
         "models/model.html",
         model=registry.get_model(ctx.db, name),
         versions=versions,
-        measures=[
-            measure
-            for measure in MAIN_MEASURES
-            if any(measure in ComparedVersion(version).measures for version in versions.items)
-        ],
-        measure_names=MEASURES,
+        measures=main_columns([ComparedVersion(version).measures for version in versions.items]),
         measures_of=ComparedVersion,
         aliases=aliases.page(ctx.db, name, Page(MAX_LIMIT, None)).items,
         live=live,
@@ -195,7 +179,7 @@ def _reliability_charts(part: PartEvaluation | None) -> list[tuple[str, str, Mar
     return [
         (
             f"Reliability: {title.lower()}",
-            f"Probabilities of {what} are true if the points are on the dashed line.",
+            f"Probabilities of {what} are accurate if the points are on the dashed line.",
             charts.reliability_chart(bins, what, title),
             [item for item in bins if item.count],
         )
@@ -220,8 +204,8 @@ def _curve_charts(ctx: AppContext, versions: Sequence[ComparedVersion]) -> list[
         lines = [curve for curve in curves if curve.measure == measure]
         shown.append(
             {
-                "measure": measure.replace("_", " "),
-                "svg": charts.curves_chart(lines, measure.replace("_", " "), unit),
+                "measure": measure_title(measure),
+                "svg": charts.curves_chart(lines, measure_title(measure), unit),
                 "unit": unit,
                 "columns": [unit, *(curve.name for curve in lines)],
                 "rows": _curve_rows(lines),

@@ -12,9 +12,12 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment
 from markupsafe import Markup
 
-from app.api.guards import has_scope
+from app.api.guards import actor_of, has_scope
 from app.api.request_head import head_of
+from app.console.measures import main_measures, main_text
+from app.console.schema_form import NAME_LIMITS
 from app.console.sessions import COOKIE, csrf_token
+from app.console.words import choice_of
 from app.pages.rendering import environment
 from app.version import __version__
 
@@ -37,7 +40,8 @@ def page(
     """Render a page.
 
     Templates know ``root`` (the path of the service behind a proxy), ``path`` (the path of the page),
-    ``can(scope)`` (what the visitor may do), ``signed_in``, ``csrf`` and ``version``.
+    ``can(scope, …)`` (whether the visitor has one of the scopes), ``signed_in``, ``actor`` (the visitor; None
+    if anonymous), ``has_users`` (whether people sign in by an OpenID provider), ``csrf`` and ``version``.
 
     Args:
         request: the request.
@@ -47,17 +51,20 @@ def page(
         values: what the template shows.
     """
     cookie = head_of(request).cookie(COOKIE)
-    signed_in = cookie is not None and getattr(request.state, "scopes", None) is not None
+    actor = actor_of(request)
+    signed_in = cookie is not None and actor is not None
     # An error can occur before a guard knows the scopes of the visitor, who then sees no links to pages.
-    is_authorized = "authorized_scope" in request.scope["state"]
+    is_authorized = "authorized_scopes" in request.scope["state"]
     html = (
         _environment()
         .get_template(template)
         .render(
             root=request.scope.get("root_path", ""),
             path=request.url.path,
-            can=lambda scope: is_authorized and has_scope(request, scope),
+            can=lambda *scopes: is_authorized and has_scope(request, *scopes),
             signed_in=signed_in,
+            actor=actor,
+            has_users=hasattr(request.app.state, "openid"),
             csrf=csrf_token(cookie) if signed_in and cookie is not None else "",
             version=__version__,
             **values,
@@ -73,10 +80,12 @@ def _environment() -> Environment:
     created.filters |= {
         "time": time,
         "number": number,
-        "percent": percent,
         "bytes": size,
         "sentence": sentence,
+        "main_measures": main_measures,
+        "main_text": main_text,
     }
+    created.globals |= {"NAME_LIMITS": NAME_LIMITS, "choice_of": choice_of}
     return created
 
 
@@ -107,13 +116,20 @@ def number(value: float | None, digits: int = 3) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"
 
 
-def percent(value: float | None) -> str:
-    """Return a fraction in percent.
+def duration(seconds: float) -> str:
+    """Return a duration for people.
 
-    >>> percent(0.4567)
-    '45.7 %'
+    >>> duration(7.4), duration(100), duration(3700), duration(90000)
+    ('7 s', '1 min 40 s', '1 h 1 min', '1 d 1 h')
     """
-    return "–" if value is None else f"{100 * value:.1f} %"
+    left = round(seconds)
+    parts = []
+    for unit, length in (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1)):
+        n, left = divmod(left, length)
+        parts.append((n, unit))
+    first = next((i for i, (n, _) in enumerate(parts) if n), len(parts) - 1)
+    shown = [f"{n} {unit}" for n, unit in parts[first : first + 2] if n or unit == "s"]
+    return " ".join(shown) or "0 s"
 
 
 def sentence(text: str) -> str:

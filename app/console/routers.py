@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
 
-from app.api.base_route import Context, ReadScope, TrainScope
+from app.api.base_route import Context, ReadOrReview, ReadScope, TrainScope
 from app.api.guards import has_scope
 from app.api.paging import MAX_LIMIT, Page, PageQuery, encode_cursor
 from app.api.schemas import DecisionId, RouterName
+from app.console.corrections import served_version
 from app.console.kept_texts import TITLES, KeptTexts, kept_texts
 from app.console.rendering import page
 from app.console.route import pages
@@ -17,9 +21,9 @@ from app.context import AppContext
 from app.db.session import Database
 from app.errors import FileDamaged, NotFound, NotReady
 from app.registry import service as registry
-from app.registry.schemas import Model, ModelVersion
+from app.registry.schemas import Model
 from app.routing import decisions, service
-from app.routing.decision_search import DecisionFilter
+from app.routing.decision_search import DecisionFilter, ReviewReason
 from app.routing.report import html
 from app.routing.report import service as reports
 from app.routing.report.schemas import ReportBy
@@ -41,6 +45,11 @@ MAX_DESTINATIONS = 100
 WAITING = DecisionFilter(review="any", feedback="none", oldest_first=True)
 """The review queue: messages that wait for a person, the oldest first."""
 
+REASONS: Mapping[ReviewReason, str] = MappingProxyType(
+    {"any": "All", "doubt": "Not sure", "fallback": "Fallback", "sample": "Random sample"}
+)
+"""Why messages are in the review queue, as its filter says it."""
+
 FORM_FIELDS = (
     *("model", "version", "fallback", "review_below", "review_sample", "at_most", "explain"),
     *("keep_messages", "keep_days", "shadow", "target_precision", "target_recall", "destinations"),
@@ -48,7 +57,7 @@ FORM_FIELDS = (
 """Settings with a field of their own."""
 
 
-@router.get("", dependencies=[ReadScope])
+@router.get("", dependencies=[ReadOrReview])
 def routers(ctx: Context, request: Request, paging: PageQuery) -> Response:
     """Show the routers, and whether messages wait for a person."""
     listed = service.page(ctx.db, paging)
@@ -81,18 +90,19 @@ def try_message(ctx: Context, request: Request, name: RouterName) -> Response:
     )
 
 
-@router.get("/{name}/review", dependencies=[ReadScope])
+@router.get("/{name}/review", dependencies=[ReadOrReview])
 async def review(
     ctx: Context,
     request: Request,
     name: RouterName,
     paging: PageQuery,
     saved: Annotated[str | None, Query(max_length=100)] = None,
+    reason: ReviewReason = "any",
 ) -> Response:
     """Show the oldest message that waits for a person, with its likely labels, and the messages after it."""
 
     def read() -> dict[str, Any]:
-        waiting = decisions.page(ctx, name, WAITING, Page(10, paging.after))
+        waiting = decisions.page(ctx, name, replace(WAITING, review=reason), Page(10, paging.after))
         shown = waiting.items[0] if waiting.items else None
         return {
             "router": service.get(ctx.db, name),
@@ -100,6 +110,9 @@ async def review(
             "decision": shown,
             "saved": None if saved is None else _find_decision(ctx.db, saved),
             "is_first_page": paging.after is None,
+            "reason": reason,
+            "reasons": REASONS,
+            "reviewed": _count_reviewed(ctx.db, request, name),
             **_correction(ctx.db, shown),
         }
 
@@ -108,7 +121,7 @@ async def review(
     return page(request, "routers/review.html", **values)
 
 
-@router.get("/{name}/decisions", dependencies=[ReadScope])
+@router.get("/{name}/decisions", dependencies=[ReadOrReview])
 def list_decisions(
     ctx: Context,
     request: Request,
@@ -128,7 +141,7 @@ def list_decisions(
         label=label or None,
         subject=subject or None,
         sender=sender or None,
-        text=(text or None) if has_scope(request, "train") else None,
+        text=(text or None) if has_scope(request, "train", "review") else None,
     )
     found = decisions.page(ctx, name, conditions, paging)
     return page(
@@ -144,10 +157,15 @@ def list_decisions(
             "sender": sender,
             "text": text,
         },
+        export={
+            name: value
+            for name in ("disposition", "feedback", "label", "subject", "sender", "text")
+            if (value := getattr(conditions, name)) is not None
+        },
     )
 
 
-@router.get("/{name}/decisions/{decision_id}", dependencies=[ReadScope])
+@router.get("/{name}/decisions/{decision_id}", dependencies=[ReadOrReview])
 async def decision(ctx: Context, request: Request, name: RouterName, decision_id: DecisionId) -> Response:
     """Show a decision, its message if it is kept, and a form to correct it."""
 
@@ -172,6 +190,7 @@ def report(ctx: Context, request: Request, name: RouterName, by: ReportBy = "dep
         router=service.get(ctx.db, name),
         by=by,
         report=html.render_body(found),
+        reviewed=_count_reviewed(ctx.db, request, name),
     )
 
 
@@ -201,8 +220,7 @@ def _destinations(
     model = next((item for item in models if item.name == name), None)
     labels: list[str] = []
     calibrated = False
-    if model is not None and model.versions:
-        version = _served_version(db, model)
+    if model is not None and (version := served_version(db, model.name)) is not None:
         labels, calibrated = version.labels, version.calibrated
     labels = sorted({*labels, *destinations})
     return {
@@ -213,17 +231,15 @@ def _destinations(
     }
 
 
-def _served_version(db: Database, model: Model) -> ModelVersion:
-    """Return the live version of a model, or its newest one."""
-    if "live" in model.aliases:
-        return registry.get_version(db, model.name, model.aliases["live"])
-    return registry.page_versions(db, model.name, Page(1, None)).items[0]
-
-
 def _count_waiting(ctx: AppContext, name: str) -> str:
     """Return how many messages wait for a person, as text that says when there are more than 99."""
     found = decisions.page(ctx, name, WAITING, Page(100, None))
     return "more than 99" if len(found.items) > 99 else str(len(found.items))
+
+
+def _count_reviewed(db: Database, request: Request, name: str) -> decisions.ReviewedCount | None:
+    """Return how many messages of a router have feedback, for visitors that may make a data set from them."""
+    return decisions.count_reviewed(db, name) if has_scope(request, "train") else None
 
 
 def _find_decision(db: Database, decision_id: str) -> RecordedDecision | None:
@@ -263,7 +279,7 @@ def _correction(db: Database, shown: RecordedDecision | None) -> dict[str, Any]:
 
 async def _kept(ctx: AppContext, request: Request, shown: RecordedDecision | None) -> KeptTexts | None:
     """Return the kept message of a decision, for visitors that may read it."""
-    if shown is None or not shown.message_kept or not has_scope(request, "train"):
+    if shown is None or not shown.message_kept or not has_scope(request, "train", "review"):
         return None
     try:
         return await STORAGE.run(kept_texts, ctx, shown)

@@ -14,11 +14,20 @@ from typing import Any, Literal, TypeAlias
 
 from markupsafe import Markup, escape
 
+from app.api.schemas import NAME_PATTERN
+from app.console.words import choice_of, label_of, words_for
+
 Schema: TypeAlias = Mapping[str, Any]
 
 Control: TypeAlias = Literal[
     "integer", "number", "text", "choice", "boolean", "lines", "json", "object", "union", "constant"
 ]
+
+NAME_LIMITS: Mapping[str, str] = {
+    "pattern": NAME_PATTERN.strip("^$").replace("_-", r"_\-"),
+    "title": "Letters, digits, - and _; at most 64, and the first one is a letter or digit.",
+}
+"""The attributes of a field for a name. Browsers read patterns with the flag ``v``, which needs ``\\-``."""
 
 _ABSENT: Any = object()
 _TYPES: Mapping[type, str] = {str: "string", list: "array", int: "integer", float: "number"}
@@ -57,6 +66,11 @@ class Field:
     variants: Sequence[Variant] = ()
 
     @property
+    def options(self) -> list[tuple[Any, str]]:
+        """The choices, each with its words."""
+        return [(choice, choice_of(self.name, choice)) for choice in self.choices]
+
+    @property
     def part(self) -> str:
         """The last part of the name, as in the request."""
         return self.name.rpartition("/")[2]
@@ -88,10 +102,12 @@ class SchemaForm:
 
     Args:
         schema: the JSON Schema of an object, with ``$defs``.
+        choices: the possible values of texts, by name, if the schema does not list them.
     """
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, choices: Mapping[str, Sequence[str]] | None = None) -> None:
         self._schema = schema
+        self._choices = choices or {}
         self._definitions: Mapping[str, Schema] = schema.get("$defs", {})
 
     def fields(self, names: Sequence[str], values: Mapping[str, Any]) -> list[Field]:
@@ -127,7 +143,7 @@ class SchemaForm:
         common: dict[str, Any] = {
             "name": name,
             "id": id_,
-            "label": _label(name),
+            "label": label_of(name),
             "help": _text(help_ or schema.get("description", "")),
             "required": required,
         }
@@ -149,9 +165,10 @@ class SchemaForm:
         if "const" in schema:
             return Field(**common, control="constant", value=schema["const"])
         shown = "" if value is None else value
-        common["default"] = None if default is None else _default(default)
-        if "enum" in schema:
-            return Field(**common, control="choice", value=shown, choices=schema["enum"])
+        common["default"] = None if default is None else _default(common["name"], default)
+        choices = self._choices.get(common["name"], schema.get("enum"))
+        if choices is not None:
+            return Field(**common, control="choice", value=shown, choices=choices)
         match schema.get("type"):
             case "integer" | "number" as control:
                 return Field(**common, control=control, value=shown, attributes=_limits(schema))
@@ -180,24 +197,37 @@ class SchemaForm:
         *,
         is_nullable: bool,
     ) -> Field:
+        name = common["name"]
         discriminator = _discriminator(options)
         chosen = _choose(options, value, discriminator)
         variants = []
         if is_nullable:
-            variants.append(Variant("default", "by default", "", Markup(), selected=value is None, fields=()))
+            variants.append(
+                Variant(
+                    "default", choice_of(name, "default"), "", Markup(), selected=value is None, fields=()
+                )
+            )
         for number, option in enumerate(options):
             if "enum" in option:
                 variants += [
-                    Variant(str(text), str(text), str(text), Markup(), selected=value == text, fields=())
+                    Variant(
+                        str(text),
+                        choice_of(name, text),
+                        str(text),
+                        Markup(),
+                        selected=value == text,
+                        fields=(),
+                    )
                     for text in option["enum"]
                 ]
                 continue
             selected = number == chosen
             fields, key, sent = self._variant(option, common, value if selected else None, discriminator)
             help_ = _text(option.get("description", ""))
-            label = sent or key.replace("_", " ")
-            variants.append(Variant(key, label, sent, help_, selected=selected, fields=fields))
-        name = common["name"] if discriminator is None else f"{common['name']}/{discriminator}"
+            variants.append(Variant(key, choice_of(name, key), sent, help_, selected=selected, fields=fields))
+        name = name if discriminator is None else f"{name}/{discriminator}"
+        if discriminator == "algorithm":
+            common["label"] = label_of(name)
         return Field(**{**common, "name": name}, control="union", variants=variants)
 
     def _variant(
@@ -209,7 +239,7 @@ class SchemaForm:
         name, id_ = common["name"], common["id"]
         if not _is_object(option):
             kind = {"array": "list", "string": "text"}.get(option.get("type", ""), str(option.get("type")))
-            inner = {"name": name, "id": f"{id_}-{kind}", "label": _label(name)}
+            inner = {"name": name, "id": f"{id_}-{kind}", "label": label_of(name)}
             return [self._simple(option, inner, value, None)], f"a {kind}", ""
         sent = ""
         names = list(option["properties"])
@@ -222,7 +252,7 @@ class SchemaForm:
         return self._properties(option, names, f"{name}/", f"{id_}-{key}", values), key, sent
 
     def _resolve(self, schema: Schema) -> Schema:
-        """Follow references. Properties beside a reference replace those of its definition."""
+        """Follow references. Properties next to a reference replace those of its definition."""
         while "$ref" in schema:
             definition = self._definitions[schema["$ref"].rpartition("/")[2]]
             schema = {**definition, **{key: value for key, value in schema.items() if key != "$ref"}}
@@ -267,31 +297,35 @@ def _fits(option: Schema, value: Any, discriminator: str | None) -> bool:
     return option.get("type") == _TYPES.get(type(value))
 
 
-def _label(name: str) -> str:
-    part = name.rpartition("/")[2]
-    words = part.replace("_", " ")
-    return words[:1].upper() + words[1:]
-
-
-def _default(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
+def _default(name: str, value: Any) -> str:
     if isinstance(value, list | dict):
         return json.dumps(value, ensure_ascii=False) if value else "none"
-    return str(value)
+    return choice_of(name, value)
 
 
 def _limits(schema: Schema) -> dict[str, str]:
     """Return the limits that the browser checks. The API checks the others."""
-    names = {"minimum": "min", "maximum": "max", "maxLength": "maxlength", "pattern": "pattern"}
-    return {html: str(schema[key]) for key, html in names.items() if key in schema}
+    names = {"minimum": "min", "maximum": "max", "maxLength": "maxlength"}
+    limits = {html: str(schema[key]) for key, html in names.items() if key in schema}
+    if schema.get("pattern") == NAME_PATTERN:
+        limits |= NAME_LIMITS
+    return limits
 
 
 def _text(description: str) -> Markup:
-    r"""Return the first paragraph of a description as HTML, with code between backticks.
+    r"""Return the first paragraph of a description as HTML, with the form's words for names of the API.
 
-    >>> _text("The `rounds`.\n\nWhy there are rounds.")
-    Markup('The <code>rounds</code>.')
+    Sentences about operations of the API are left out.
+
+    >>> _text("As `max_df`, or `a+b`. See `GET /v1/learners`.\n\nWhy there are rounds.")
+    Markup('As “Maximum number of documents with a word”, or <code>a+b</code>.')
     """
     paragraph = " ".join(description.strip().partition("\n\n")[0].split())
-    return Markup(re.sub("`+([^`]+)`+", r"<code>\1</code>", str(escape(paragraph))))  # noqa: S704 - escaped above
+    sentences = re.split(r"(?<=\.) (?=[A-Z`])", paragraph)
+    kept = " ".join(sentence for sentence in sentences if "/v1/" not in sentence)
+    return Markup(re.sub("`+([^`]+)`+", _code, str(escape(kept))))  # noqa: S704 - escaped above
+
+
+def _code(match: re.Match[str]) -> str:
+    words = words_for(match[1])
+    return f"<code>{match[1]}</code>" if words is None else f"“{escape(words)}”"

@@ -8,7 +8,7 @@ from fastapi import Header, Request, Response
 
 from app.api.base_route import Context, ReadScope, TrainScope, resource, response_headers, responses
 from app.api.errors import Unsupported
-from app.api.idempotency import IdempotencyHeader
+from app.api.idempotency import IdempotencyHeader, key_id_of
 from app.api.paging import PageQuery
 from app.api.schemas import DatasetId
 from app.api.uploads import receive
@@ -118,7 +118,7 @@ async def upload_content(
     encoding = (content_encoding or "identity").strip().lower()
     if encoding not in (*CONTENT_ENCODINGS, "identity"):
         raise Unsupported(f"the Content-Encoding {encoding} is not supported; send gzip, zstd or no encoding")
-    key_id: str | None = getattr(request.state, "key_id", None)
+    key_id = key_id_of(request)
     await REQUESTS.run(service.check_accepts_content, ctx, dataset_id, key_id)
     key = service.new_upload_key(dataset_id)
     await receive(

@@ -8,7 +8,8 @@ from typing import Any
 
 from app.api.idempotency import Idempotency
 from app.context import AppContext
-from app.datasets import derivation, feedback, service
+from app.datasets import derivation, feedback, kept_uploads, service
+from app.datasets.kept_uploads import Upload
 from app.datasets.schemas import Dataset, DatasetCreate, Example
 from app.db import tables
 from app.db.session import Transaction
@@ -29,14 +30,16 @@ def create(ctx: AppContext, body: DatasetCreate, idempotency: Idempotency) -> Da
         Invalid: the label tree has a cycle or too many levels, the changes of labels are contradictory, or
             the other data sets do not fit together.
         NotFound: a data set or the router to make it from does not exist.
-        Conflict: a data set to make it from is not ready, or the idempotency key was used with another
-            request.
+        Conflict: a data set to make it from is not ready, its upload is not kept any more, or the idempotency
+            key was used with another request.
         TooMany: the API key has too many unfinished jobs.
     """
     if (first := idempotency.first_response(ctx.db, Dataset)) is not None:
         return first
     sources = derivation.sources(ctx, body)
-    tree = body.label_tree if body.label_tree is not None else derivation.inherited_tree(sources)
+    tree = body.label_tree
+    if tree is None:
+        tree = derivation.inherited_tree(sources) or _requested_tree(ctx, body.from_upload)
     try:
         if tree:
             _check_label_tree(tree)
@@ -51,6 +54,12 @@ def create(ctx: AppContext, body: DatasetCreate, idempotency: Idempotency) -> Da
 
     def work(tx: Transaction) -> Dataset:
         derivation.lock(tx, sources)
+        upload = None if key is None else Upload(key, None, tx.now)
+        if body.from_upload is not None:
+            other = service.get_or_404(
+                tx.session, body.from_upload, lock={"read": True}, pointer=kept_uploads.POINTER
+            )
+            upload = kept_uploads.upload_of(other)
         selection = feedback.selection(tx, body)
         row = tables.Dataset(
             id=dataset_id,
@@ -61,25 +70,28 @@ def create(ctx: AppContext, body: DatasetCreate, idempotency: Idempotency) -> Da
             label_tree=tree or None,
             options={
                 "max_bad_records": body.max_bad_records,
-                "format": body.options.model_dump(mode="json", by_alias=True) if body.options else None,
+                "format": body.options.model_dump(mode="json", by_alias=True, exclude_unset=True)
+                if body.options
+                else None,
                 "label_changes": label_changes,
                 "derive": body.derive.model_dump(mode="json", exclude_none=True) if body.derive else None,
                 "from_feedback": selection,
                 "and_dataset": body.and_dataset,
+                "from_upload": body.from_upload,
+                "has_label_tree": bool(tree),
             },
             lineage=derivation.lineage(body, sources, selection),
             created_at=tx.now,
         )
         tx.session.add(row)
         tx.session.flush()
-        if key is not None or not service.awaits_upload(row):
+        if upload is not None or not service.awaits_upload(row):
             service.lock_sources(tx, dataset_id, [source.id for source in sources])
             service.enqueue_ingestion(
                 tx,
                 row,
-                key,
-                encoding=None,
-                key_id=idempotency.key_id,
+                upload,
+                idempotency.key_id,
                 max_jobs=ctx.settings.jobs_in_flight,
             )
         return service.to_response(row)
@@ -134,6 +146,15 @@ def _label_changes(body: DatasetCreate, tree: Mapping[str, str] | None) -> dict[
     changes = LabelChanges(rename, frozenset(remove), merge_similar)
     changes.check_tree(LabelTree(tree or {}).labels)
     return {"rename": rename, "remove": remove, "merge_similar": merge_similar}
+
+
+def _requested_tree(ctx: AppContext, dataset_id: str | None) -> dict[str, str] | None:
+    """Return the label tree of the request for a data set, but not one that its file declares."""
+    if dataset_id is None:
+        return None
+    with ctx.db.read() as session:
+        row = service.get_or_404(session, dataset_id, pointer=kept_uploads.POINTER)
+        return row.label_tree if row.options.get("has_label_tree") else None
 
 
 def _requested_format(body: DatasetCreate) -> str | None:

@@ -24,8 +24,8 @@ def sources(ctx: AppContext, body: DatasetCreate) -> list[tables.Dataset]:
     """
     if body.and_dataset is not None:
         row = service.get_ready(ctx, body.and_dataset, pointer="/and_dataset")
-        if _kind(row) != "email":
-            message = f"data set {row.id} is of kind {_kind(row)}, but messages with feedback are e-mails"
+        if _kind(row) == "features":
+            message = f"data set {row.id} is of kind features, but messages with feedback are e-mails"
             raise _other_kind(message, "/and_dataset")
         return [row]
     if body.derive is None:

@@ -61,7 +61,8 @@ def read_feedback(
     """
     answers = feedback.sample_answers(ctx.db, row.options["from_feedback"])
     labels, broken = _labels(ctx, row, report, answers)
-    other, has_split = _other(ctx, row)
+    other, facts = _other(ctx, row)
+    limits = ingest_limits(ctx.settings)
     warnings = [] if answers.is_complete else [_incomplete(answers)]
     if broken:
         warnings.append(
@@ -79,7 +80,13 @@ def read_feedback(
         report("reading", counts.n_relabelled + counts.n_new, None, "messages")
 
     records = FeedbackRecords(
-        labels, other, kept, with_splits=has_split, warnings=warnings, progress=progress
+        labels,
+        other,
+        kept,
+        with_splits=any(count for name, count in facts.get("splits", {}).items() if name != "none"),
+        text_chars=limits.text_chars if facts.get("kind") == "text" else None,
+        warnings=warnings,
+        progress=progress,
     )
     if row.upload_key is not None:
         content = ingest_upload(ctx, row, target, transform=records.records)
@@ -88,7 +95,7 @@ def read_feedback(
             records.records(),
             target,
             tree=label_tree(row),
-            limits=ingest_limits(ctx.settings),
+            limits=limits,
             changes=label_changes(row),
         )
     sha256, size = digest(target)
@@ -165,16 +172,14 @@ def _incomplete(answers: SampleAnswers) -> str:
     )
 
 
-def _other(ctx: AppContext, row: tables.Dataset) -> tuple[StoredExamples | None, bool]:
-    """Return the other data set, and whether its examples have splits."""
+def _other(ctx: AppContext, row: tables.Dataset) -> tuple[StoredExamples | None, dict[str, Any]]:
+    """Return the other data set with the report on its content."""
     if row.options["and_dataset"] is None:
-        return None, False
+        return None, {}
     with ctx.db.read() as session:
         other = session.get_one(tables.Dataset, row.options["and_dataset"])
     assert other.storage_key is not None, "a ready data set has a file"  # noqa: S101
-    splits: dict[str, int] = (other.report or {})["splits"]
-    has_split = any(count for name, count in splits.items() if name != "none")
-    return StoredExamples(ctx.storage.local(other.storage_key)), has_split
+    return StoredExamples(ctx.storage.local(other.storage_key)), other.report or {}
 
 
 def _lineage(

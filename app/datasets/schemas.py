@@ -58,7 +58,7 @@ ReviewSelection = TypeAliasType(
         Field(
             description="Why people labelled a message that a version had decided on: it belongs to the "
             "random sample of a router; the version was not sure; the message went to the fallback; or "
-            "somebody submitted the labels unasked, mostly because of a mistake."
+            "a person submitted the labels unasked, mostly because of a mistake."
         ),
     ],
 )
@@ -133,7 +133,7 @@ class Example(RequestModel):
     labels: list[Label]
     """Labels of the example; may be empty."""
     unknown_labels: list[Label] | None = None
-    """Labels of which nobody knows whether they apply. By default all other labels do not apply."""
+    """Labels of which it is not known whether they apply. By default all other labels do not apply."""
     split: ExampleSplit | None = None
     """Part of the example, for a data set with a given split. By default it belongs to no part."""
     weight: float | None = Field(default=None, ge=MIN_WEIGHT, le=MAX_WEIGHT)
@@ -223,7 +223,7 @@ class FeedbackSelection(RequestModel):
 
 
 class DatasetCreate(RequestModel):
-    """A new data set. Upload its content afterwards, include its ``examples``, or derive it from others."""
+    """A new data set: from an upload, from ``examples``, from others, or from the upload of another one."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -248,6 +248,11 @@ class DatasetCreate(RequestModel):
                     "name": "helpdesk-2026-q3",
                     "from_feedback": {"router": "frontdesk", "from": "2026-07-01T00:00:00Z"},
                     "and_dataset": "ds_01k5a2b3c4d5e6f7g8h9jkmnpq",
+                },
+                {
+                    "name": "helpdesk-2026",
+                    "from_upload": "ds_01k5a2b3c4d5e6f7g8h9jkmnpq",
+                    "options": {"format": "csv", "label_separator": ";"},
                 },
             ]
         }
@@ -293,17 +298,27 @@ class DatasetCreate(RequestModel):
     messages are those that the router has kept, and those of `and_dataset`. If you also set `format` to
     `mbox`, `eml_zip` or `jsonl`, the data set awaits an upload of messages, of which it uses those with
     feedback."""
+    from_upload: str | None = None
+    """Id of a data set whose uploaded file is read again with the fields of this request. Only `label_tree`
+    is inherited. The other data set does not change. Its file is kept as long as it has the field
+    `uploaded_at`."""
     and_dataset: str | None = None
-    """With `from_feedback`: a ready data set of e-mails, whose examples come first. Its messages with
-    feedback get the labels of the feedback, and keep their split. If it has a split, messages of the random
+    """With `from_feedback`: a ready data set of e-mails or texts, whose examples come first. Messages
+    with feedback get the labels of the feedback, and keep their split. If it has texts, messages are added as
+    texts, as a version that was trained on texts reads e-mail. If it has a split, messages of the random
     sample (`review_sample` of the router) belong to `test`, as long as they are at most a fifth of the
     messages with feedback, and all others to `train`."""
 
     @model_validator(mode="after")
     def _one_origin(self) -> Self:
-        origins = {"examples or derive": self.examples or self.derive, "from_feedback": self.from_feedback}
-        if all(origins.values()):
-            raise ValueError(f"set only one of {' and '.join(origins)}")
+        origins = {
+            "examples or derive": self.examples or self.derive,
+            "from_feedback": self.from_feedback,
+            "from_upload": self.from_upload,
+        }
+        given = [name for name, value in origins.items() if value]
+        if len(given) > 1:
+            raise ValueError(f"set only one of {' and '.join(given)}")
         if self.and_dataset is not None and self.from_feedback is None:
             raise ValueError("and_dataset needs from_feedback; to combine data sets, set derive")
         if self.derive is not None and (self.format or self.options or self.max_bad_records):
@@ -449,7 +464,7 @@ class Dataset(ResponseModel):
     description: str | None = None
     """Description of the data set for people. Absent if it has none."""
     format: DatasetFormat | None = None
-    """Format of the content. Absent if it is detected from the content, or if there is no upload."""
+    """Format of the content. Absent until it is detected from the content, or if there is no upload."""
     state: DatasetState
     """State of the data set. Only a `ready` data set can be used."""
     label_tree: LabelTree | None = None
@@ -458,6 +473,11 @@ class Dataset(ResponseModel):
     """Time when the data set was created."""
     ready_at: Timestamp | None = None
     """Time when the data set became ready. Absent until then."""
+    from_upload: str | None = None
+    """Id of the data set whose upload was read again. Absent if the data set has an upload of its own."""
+    uploaded_at: Timestamp | None = None
+    """Time of the upload. It is kept for `COVEY_KEEP_UPLOADS_DAYS`, so that another data set can be read from
+    it with `from_upload`. Absent if there is no upload, or if it is not kept any more."""
     kind: ExampleKind | None = None
     """Kind of all examples."""
     sha256: str | None = None
@@ -544,7 +564,7 @@ class ExampleItem(ResponseModel):
     labels: list[str]
     """Labels of the example, with all their ancestors if there is a label tree."""
     unknown_labels: list[str] | None = None
-    """Labels of which nobody knows whether they apply, with their ancestors. Absent if there are none."""
+    """Labels of which it is not known whether they apply, with their ancestors. Absent if there are none."""
     split: ExampleSplit | None = None
     """Part of the example. Absent if it belongs to no part."""
     weight: float | None = None

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from app.api.paging import Page, ascending, newest_first, positions
 from app.context import AppContext
+from app.datasets.kept_uploads import Reading, Upload, reading_of, unshared_key
 from app.datasets.schemas import Dataset, DatasetPage, DatasetPatch, LabelItem, LabelPage
 from app.db import tables
 from app.db.deadlocks import retry_deadlocks
@@ -57,15 +58,15 @@ def attach_content(
             other = _lock_other(tx, dataset_id)
             row = get_or_404(tx.session, dataset_id, lock=True)
             _check_accepts_content(row)
-            replaced_key = row.upload_key
+            replaced = unshared_key(tx, row)  # content that could not be read
             lock_sources(tx, dataset_id, [other] if other is not None else [])
-            enqueue_ingestion(tx, row, key, encoding, key_id, max_jobs=ctx.settings.jobs_in_flight)
+            upload = Upload(key, encoding, tx.now)
+            enqueue_ingestion(tx, row, upload, key_id, max_jobs=ctx.settings.jobs_in_flight)
             dataset = to_response(row)
     except ServiceError:
         ctx.deletion.delete([key])
         raise
-    if replaced_key is not None:  # content that could not be read
-        ctx.deletion.delete([replaced_key])
+    ctx.deletion.delete(replaced)
     return dataset
 
 
@@ -88,8 +89,7 @@ def _lock_other(tx: Transaction, dataset_id: str) -> str | None:
 def enqueue_ingestion(
     tx: Transaction,
     row: tables.Dataset,
-    key: str | None,
-    encoding: str | None,
+    upload: Upload | None,
     key_id: str | None,
     *,
     max_jobs: int,
@@ -99,8 +99,7 @@ def enqueue_ingestion(
     Args:
         tx: the transaction.
         row: the data set.
-        key: storage key of the content; None if there is none, because the data set is made from others.
-        encoding: the content encoding.
+        upload: the content; None if there is none, because the data set is made from others.
         key_id: id of the API key that requested the job; None for an anonymous request.
         max_jobs: maximum number of unfinished jobs of the key; 0 for no limit.
 
@@ -108,8 +107,10 @@ def enqueue_ingestion(
         TooMany: the key has too many unfinished jobs.
     """
     row.state = "ingesting"
-    row.upload_key = key
-    row.upload_encoding = encoding
+    if upload is not None:
+        row.upload_key = upload.key
+        row.upload_encoding = upload.encoding
+        row.uploaded_at = upload.uploaded_at if awaits_upload(row) else None
     row.error = None
     queue.enqueue(tx, "ingest", {}, dataset_id=row.id, key_id=key_id)
     limits.check_job_limit(tx, key_id, max_jobs)
@@ -131,7 +132,7 @@ def unlock_sources(tx: Transaction, dataset_id: str) -> None:
 
 
 def awaits_upload(row: tables.Dataset) -> bool:
-    """Return whether the content of a data set is uploaded, perhaps beside other sources."""
+    """Return whether the content of a data set is uploaded, perhaps in addition to other sources."""
     options = row.options
     if options.get("from_feedback") is not None:
         return row.format is not None
@@ -155,6 +156,12 @@ def get(db: Database, dataset_id: str) -> Dataset:
     """Return a data set."""
     with db.read() as session:
         return to_response(get_or_404(session, dataset_id))
+
+
+def reading(db: Database, dataset_id: str) -> Reading | None:
+    """Return how the upload of a data set was read; None if it cannot be read again."""
+    with db.read() as session:
+        return reading_of(get_or_404(session, dataset_id))
 
 
 def page(db: Database, page: Page) -> DatasetPage:
@@ -208,7 +215,9 @@ def delete(ctx: AppContext, dataset_id: str) -> None:
         tx.session.execute(
             update_rows(tables.Job).where(tables.Job.dataset_id == dataset_id).values(dataset_id=None)
         )
-        keys = [key for key in (row.upload_key, row.storage_key) if key is not None]
+        keys = unshared_key(tx, row)
+        if row.storage_key is not None:
+            keys.append(row.storage_key)
         tx.session.delete(row)
     ctx.deletion.delete(keys)
 
@@ -321,9 +330,13 @@ def check_labelled(row: tables.Dataset, *, pointer: str) -> None:
 
 
 def get_or_404(
-    session: Session, dataset_id: str, *, lock: bool = False, pointer: str | None = None
+    session: Session,
+    dataset_id: str,
+    *,
+    lock: bool | dict[str, bool] = False,
+    pointer: str | None = None,
 ) -> tables.Dataset:
-    """Return the row of a data set, locked if requested.
+    """Return the row of a data set, locked if requested, perhaps with the flags of ``with_for_update``.
 
     Raises:
         NotFound: there is no such data set.
@@ -352,6 +365,8 @@ def to_response(row: tables.Dataset, *, with_lineage: bool = True) -> Dataset:
             "label_tree": row.label_tree,
             "created_at": row.created_at,
             "ready_at": row.ready_at,
+            "from_upload": row.options.get("from_upload"),
+            "uploaded_at": row.uploaded_at,
             "sha256": row.sha256,
             "size_bytes": row.size_bytes,
             "error": row.error,

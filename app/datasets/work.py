@@ -48,6 +48,8 @@ class Ingestion(Work):
                 read = read_upload if row.lineage is None else read_sources
                 content = read(ctx, row, target, report)
             ctx.storage.put(key, target)
+        # The Parquet file has all examples. An upload is only needed to read it again in another way.
+        is_kept = row.uploaded_at is not None
         summary = content.report.to_json()
         counts = summary.pop("label_counts")
         parents = summary.pop("label_tree")
@@ -61,9 +63,11 @@ class Ingestion(Work):
             fresh.sha256 = content.sha256
             fresh.size_bytes = content.size_bytes
             fresh.report = summary
+            fresh.format = fresh.format or content.report.format
             fresh.label_tree = parents or fresh.label_tree
             fresh.lineage = content.lineage
-            fresh.upload_key = None
+            if not is_kept:
+                fresh.upload_key = None
             service.unlock_sources(tx, row.id)
             labels = [
                 {
@@ -79,8 +83,7 @@ class Ingestion(Work):
                 tx.session.execute(insert(tables.DatasetLabel), labels)
 
         write_with_retry(ctx.db, finish)
-        # The Parquet file has all examples, so the upload is no longer needed.
-        if row.upload_key is not None:
+        if row.upload_key is not None and not is_kept:
             ctx.deletion.delete([row.upload_key])
 
     def on_failure(self, tx: Transaction, job: Job | Claim, error: dict[str, Any]) -> None:

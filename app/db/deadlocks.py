@@ -1,7 +1,7 @@
 """Repeat a transaction that the database has ended because it conflicted with another one.
 
-All transactions lock rows in the order that docs/architecture.md states, so deadlocks are rare: they need
-statements that lock many rows in an order of the database's choice.
+All transactions lock rows in the order that docs/background/architecture.md states, so deadlocks are rare:
+they need statements that lock many rows in an order of the database's choice.
 """
 
 from __future__ import annotations

@@ -13,6 +13,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from app.demo.service import temporary_service
+from app.pages.measures import measure_title
+from app.pages.rendering import percent
+from models.measures.directions import direction_of
 
 MODEL = "helpdesk"
 ROUTER = "frontdesk"
@@ -21,13 +24,8 @@ MESSAGES = ("single.eml", "several.eml", "fallback.eml")
 TRAINING: dict[str, Any] = {"model": MODEL, "learner": {"algorithm": "svm"}}
 
 SHOWN_MEASURES = (
-    ("f1_micro", "micro-averaged F1", "higher is better"),
-    ("f1_macro", "macro-averaged F1", "higher is better"),
-    ("hamming_loss", "Hamming loss", "lower is better"),
-    ("subset_zero_one", "subset zero-one loss", "lower is better"),
-    ("one_error", "one-error", "lower is better"),
-    ("coverage", "coverage", "lower is better"),
-    ("average_precision", "average precision", "higher is better"),
+    *("f1_micro", "f1_macro", "hamming_loss", "subset_zero_one"),
+    *("one_error", "coverage", "average_precision"),
 )
 
 
@@ -131,8 +129,9 @@ def _show_measures(console: Console, job: dict[str, Any]) -> None:
     table.add_column("measure")
     table.add_column("value", justify="right")
     table.add_column("", style="dim")
-    for name, title, direction in SHOWN_MEASURES:
-        table.add_row(title, f"{result['metrics']['test'][name]:.3f}", direction)
+    for name in SHOWN_MEASURES:
+        value = f"{result['metrics']['test'][name]:.3f}"
+        table.add_row(measure_title(name), value, f"{direction_of(name)} is better")
     console.print(table)
 
 
@@ -162,14 +161,14 @@ def _route(console: Console, client: Client, job: dict[str, Any]) -> None:
             terms = ", ".join(
                 f"{term['term']} {term['weight']:+.2f}" for term in explained[department["label"]][:5]
             )
-            console.print(f"  {department['label']} ({department['probability']:.1%} probable): {terms}")
+            console.print(f"  {department['label']} ({percent(department['probability'])} probable): {terms}")
         if not decision["departments"]:
             best = decision["ranking"][0]
             console.print(
                 "  no department has a score above its threshold; the most probable is "
-                f"{best['label']} ({best['probability']:.1%})"
+                f"{best['label']} ({percent(best['probability'])})"
             )
-        console.print(f"  exactly right with probability {decision['set_probability']:.1%}")
+        console.print(f"  exactly right with probability {percent(decision['set_probability'])}")
 
 
 def _show_next_steps(console: Console, url: str) -> None:

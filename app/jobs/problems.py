@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from app.api.errors import BadRecordItem, make_problem, problem_of
 from app.db import tables
 from app.db.session import Transaction
 from app.errors import from_library_error
+from models.data.advice import suggestions_of
 from models.errors import BadDataError, CoveyError
 
 
@@ -34,9 +36,11 @@ def failure_of(error: CoveyError | MemoryError) -> dict[str, Any]:
     if isinstance(error, MemoryError):
         return failure("out_of_memory", f"the job needs more memory: {error}")
     problem = problem_of(from_library_error(error))
-    if isinstance(error, BadDataError):
-        problem.records = [
-            BadRecordItem(line=record.line, reason=record.reason, field=record.field)
-            for record in error.records
-        ]
-    return problem.model_dump(exclude_none=True)
+    if not isinstance(error, BadDataError):
+        return problem.model_dump(exclude_none=True)
+    problem.records = [
+        BadRecordItem(line=record.line, reason=record.reason, field=record.field) for record in error.records
+    ]
+    # What the console needs to read the file again. The problem in a response does not have it.
+    suggestions = {text: asdict(suggestion) for text, suggestion in suggestions_of(error).items()}
+    return {**problem.model_dump(exclude_none=True), "format": error.format, "suggestions": suggestions}

@@ -45,7 +45,7 @@ class KeyAuthenticator:
         if caller is None:
             caller = (await self._catalog.after_miss()).caller(secret_digest, now)
         if caller is not None:
-            self._last_used.record(caller.key_id, now)
+            self._last_used.record(caller.id, now)
         return caller
 
     async def allows_anonymous(self) -> bool:

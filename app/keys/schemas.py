@@ -22,8 +22,9 @@ class ApiKeyCreate(RequestModel):
     name: Title
     """Name of the key for people, such as its purpose."""
     scopes: list[Scope] = Field(min_length=1)
-    """Scopes of the key: `read` reads resources, `predict` predicts and routes, `train` changes data sets,
-    models and routers, `admin` allows everything."""
+    """Scopes of the key: `read` reads resources, `predict` predicts and routes, `review` reads
+    decisions and their kept messages and corrects them, `train` changes data sets, models and routers,
+    `admin` allows everything."""
     expires_at: UtcDatetime | None = None
     """Time when the key expires. By default it does not expire."""
 

@@ -47,6 +47,9 @@ long as signatures of e-mail providers are valid."""
 KEEP_WORKERS_DAYS = 1.0
 """How long the record of a dead worker is kept: long enough to look into its death."""
 
+KEEP_SESSIONS = timedelta(days=1)
+"""How long a session of the console is kept after its end, so that the console can say why it has ended."""
+
 Keys: TypeAlias = Sequence[tuple[Any, ...]]
 """Primary keys of rows."""
 
@@ -207,6 +210,13 @@ def _forget_messages(tx: Transaction, keys: Keys) -> bool:
     return True
 
 
+def _forget_uploads(tx: Transaction, keys: Keys) -> bool:
+    """Remove uploads from their data sets."""
+    of_keys = _is_one_of(_primary_key(tables.Dataset), keys)
+    tx.session.execute(update(tables.Dataset).where(of_keys).values(upload_key=None, uploaded_at=None))
+    return True
+
+
 def _delete_jobs(tx: Transaction, keys: Keys) -> bool:
     """Delete jobs with their events and curves.
 
@@ -253,6 +263,15 @@ RULES: Sequence[Rule] = (
         order_by=tables.Decision.kept_until,
         file=tables.Decision.kept_message.expression,
         remove=_forget_messages,
+    ),
+    # Several data sets can have one upload. When the last of them is forgotten, no row needs the file.
+    Rule(
+        "uploads",
+        tables.Dataset,
+        lambda before: and_(tables.Dataset.uploaded_at < before, tables.Dataset.state != "ingesting"),
+        keep_days=lambda settings: settings.keep_uploads_days,
+        order_by=tables.Dataset.uploaded_at,
+        remove=_forget_uploads,
     ),
     # Experiments and batch predictions come before jobs, because they keep their jobs. Their jobs then expire
     # like others, and their files are unused. The cells of an experiment are deleted with it.
@@ -317,7 +336,7 @@ RULES: Sequence[Rule] = (
     Rule(
         "console_sessions",
         tables.ConsoleSession,
-        lambda now: tables.ConsoleSession.expires_at <= now,
+        lambda now: tables.ConsoleSession.expires_at <= now - KEEP_SESSIONS,
         order_by=tables.ConsoleSession.expires_at,
     ),
 )

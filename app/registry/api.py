@@ -8,7 +8,15 @@ from typing import Annotated
 from fastapi import Path, Query, Request, Response
 from fastapi.responses import FileResponse
 
-from app.api.base_route import Context, ReadScope, TrainScope, resource, response_headers, responses
+from app.api.base_route import (
+    Context,
+    ReadOrReview,
+    ReadScope,
+    TrainScope,
+    resource,
+    response_headers,
+    responses,
+)
 from app.api.downloads import RangeHeader, download, download_responses
 from app.api.etags import IfMatch
 from app.api.idempotency import IdempotencyHeader, StreamedIdempotencyHeader, key_id_of
@@ -124,7 +132,7 @@ async def import_version(
 
 @router.get(
     "/models/{name}/versions/{version}",
-    dependencies=[ReadScope],
+    dependencies=[ReadOrReview],
     responses=responses(404),
     response_description="The version.",
 )

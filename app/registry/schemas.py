@@ -88,6 +88,10 @@ class VersionComparison(ResponseModel):
     p_value: float | None = None
     """Two-sided p-value of the paired randomization test with 10,000 permutations, or up to 1,000,000 if the
     level is low."""
+    new_right: int | None = None
+    """Number of the examples for which the new version predicts exactly the right labels."""
+    live_right: int | None = None
+    """Number of the examples for which the live version predicts exactly the right labels."""
     labels_only_in_new: int | None = None
     """Number of labels that the live version does not know."""
     labels_only_in_live: int | None = None

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated
+from collections.abc import Callable, Mapping
+from typing import Annotated, Literal, TypeAlias
 
 from fastapi import Query, Request, Response
+from fastapi.responses import StreamingResponse
 
 from app.api.base_route import (
+    ALSO_ACCEPTED,
     Context,
+    PredictOrReview,
     PredictScope,
+    ReadOrReview,
     ReadScope,
+    TrainOrReview,
     TrainScope,
     json_body,
     resource,
@@ -25,9 +30,11 @@ from app.api.paging import PageQuery
 from app.api.request_head import refuse_encoding
 from app.api.schemas import DecisionId, RouterName
 from app.api.validation import MAX_VALUES, BodyValidator
-from app.errors import Forbidden
+from app.errors import Forbidden, Invalid, TooLarge
+from app.pages.report import choose_format
 from app.routing import decisions as recorded
 from app.routing import router_versions, service
+from app.routing.decision_export import export
 from app.routing.decision_query import DecisionQuery
 from app.routing.kept_messages import OriginalMessage
 from app.routing.message_router import MessageRouter
@@ -45,7 +52,7 @@ from app.routing.schemas import (
 )
 from app.serving.dependencies import Loaded
 from app.serving.instances import read_json_email
-from app.threads import STORAGE
+from app.threads import REQUESTS, STORAGE
 from models.mail import MailDocument
 
 router = resource("routers")
@@ -57,6 +64,12 @@ _RAW_MEDIA_TYPES = {
     "application/octet-stream": _BINARY,
     "message/rfc822": _BINARY,
     "message/global": _BINARY,
+}
+DecisionFormat: TypeAlias = Literal["json", "ndjson", "csv"]
+_FORMATS: Mapping[DecisionFormat, str] = {
+    "json": "application/json",
+    "ndjson": "application/x-ndjson",
+    "csv": "text/csv",
 }
 Explain = Annotated[
     bool | None,
@@ -89,7 +102,7 @@ def put(
     return _with_etag(response, router_versions.put(ctx.db, loaded, name, body, if_match))
 
 
-@router.get("/routers", dependencies=[ReadScope], response_description="A page of routers.")
+@router.get("/routers", dependencies=[ReadOrReview], response_description="A page of routers.")
 def list(ctx: Context, page: PageQuery) -> RouterPage:  # noqa: A001 - the verb of the operation's id
     """List routers in order of their names."""
     return service.page(ctx.db, page)
@@ -97,7 +110,7 @@ def list(ctx: Context, page: PageQuery) -> RouterPage:  # noqa: A001 - the verb 
 
 @router.get(
     "/routers/{name}",
-    dependencies=[ReadScope],
+    dependencies=[ReadOrReview],
     responses={**responses(404), **response_headers(200, "ETag")},
     response_description="The router.",
 )
@@ -143,20 +156,26 @@ def delete(ctx: Context, name: RouterName) -> None:
     responses=responses(404, 409),
     response_description="The decision.",
     response_model=Decision,
-    openapi_extra={"requestBody": {"required": True, "content": _RAW_MEDIA_TYPES}},
+    openapi_extra={
+        "requestBody": {"required": True, "content": _RAW_MEDIA_TYPES, ALSO_ACCEPTED: ["application/json"]}
+    },
 )
 async def route_message(request: Direct, name: RouterName, explain: Explain = None) -> Response:
     """Route a raw message.
 
-    Send the bytes of the message (RFC 5322). If you have only its parts, use
-    `POST /v1/routers/{name}/message-parts`. The response states the departments and destinations of the
-    message; Covey does not deliver the message. The API records the decision before it returns it.
+    Send the bytes of the message (RFC 5322). If you have only its parts, send `application/json` with the
+    body of `POST /v1/routers/{name}/message-parts`; generated clients offer that operation instead. The
+    response states the departments and destinations of the message; Covey does not deliver the message. The
+    API records the decision before it returns it.
 
     A message without a word that the version knows is not rejected: it goes to the fallback, and the response
-    lists its defects. A body that is JSON or a form, or has neither a header field nor a text, is not a
-    message: the API returns 400. If you send the same message again (same Message-ID and body), the API
-    returns the first decision. Messages without Message-ID, subject and body are never the same.
+    lists its defects. A raw body that is JSON, a form or another file such as a PDF, or has neither a header
+    field nor a text, is not a message: the API returns 400. If you send the same message again (same
+    Message-ID and body), the API returns the first decision. Messages without Message-ID, subject and body
+    are never the same.
     """
+    if request.head.media_type == "application/json":
+        return await route_message_parts(request, name, explain)
     refuse_encoding(request.head)
     body, truncated = await request.body_up_to(request.context.settings.max_message_bytes)
     original = OriginalMessage("message/rfc822", body, truncated)
@@ -180,7 +199,9 @@ async def route_message_parts(request: Direct, name: RouterName, explain: Explai
     message if their bodies are equal.
     """
     refuse_encoding(request.head)
-    body = await request.body()
+    body, truncated = await request.body_up_to(limit := request.context.settings.max_body_bytes)
+    if truncated:  # the limit of a raw message is larger
+        raise TooLarge(f"a message as JSON is larger than the limit of {limit:,} bytes; send it as raw bytes")
     original = OriginalMessage("application/json", body)
     return await _route(request, name, lambda: _read_parts(body), original, explain)
 
@@ -200,27 +221,61 @@ async def _route(
 
 @router.get(
     "/routers/{name}/decisions",
-    dependencies=[ReadScope],
-    responses=responses(404),
-    response_description="A page of decisions.",
+    dependencies=[ReadOrReview],
+    response_model=DecisionPage,
+    responses={
+        **responses(404, 406),
+        200: {
+            "content": {
+                media: {"schema": {"type": "string"}} for form, media in _FORMATS.items() if form != "json"
+            }
+        },
+    },
+    response_description="A page of decisions, or all of them.",
 )
-def list_decisions(
-    ctx: Context, request: Request, name: RouterName, conditions: DecisionQuery, page: PageQuery
-) -> DecisionPage:
-    """List the decisions of a router that meet all given conditions, newest first.
+async def list_decisions(
+    ctx: Context,
+    request: Request,
+    response: Response,
+    name: RouterName,
+    conditions: DecisionQuery,
+    page: PageQuery,
+    format: Annotated[  # noqa: A002 - the parameter's name
+        DecisionFormat | None,
+        Query(
+            description="`json` for a page; `ndjson` or `csv` for all decisions that meet the conditions, "
+            "without `limit` and `cursor`. By default, the format that `Accept` prefers."
+        ),
+    ] = None,
+) -> DecisionPage | Response:
+    """List or export the decisions of a router that meet all given conditions, newest first.
 
     For example, `?review=any&feedback=none` lists the messages that wait for a person. A page can have
     fewer items than `limit`, or none, if few decisions meet all conditions: follow `next_cursor`.
+
+    An export has a decision on each line, as in a page; or it is a table with the main fields for a
+    spreadsheet, in which an apostrophe precedes texts that look like formulas. It ends without its last
+    chunk if the service cannot continue.
     """
-    if conditions.text is not None and not has_scope(request, "train"):
-        raise Forbidden("a search in kept messages needs the scope train; omit text")
-    return recorded.page(ctx, name, conditions, page)
+    if conditions.text is not None and not has_scope(request, "train", "review"):
+        raise Forbidden("a search in kept messages needs the scope train or review; omit text")
+    form = choose_format(request, response, _FORMATS, format)
+    if form == "json":
+        return await REQUESTS.run(recorded.page, ctx, name, conditions, page)
+    if given := sorted({"limit", "cursor"} & request.query_params.keys()):
+        message = f"is for pages; leave it out for an export as {form}"
+        raise Invalid(f"{given[0]} {message}", errors=[(f"/query/{item}", message) for item in given])
+    return StreamingResponse(
+        await export(ctx, name, conditions, form),
+        media_type=f"{_FORMATS[form]}; charset=utf-8",
+        headers={"Vary": "Accept", "Content-Disposition": f'attachment; filename="{name}-decisions.{form}"'},
+    )
 
 
 @decisions.get(
     "/decisions/{decision_id}",
     name="get",
-    dependencies=[ReadScope],
+    dependencies=[ReadOrReview],
     responses=responses(404),
     response_description="The decision.",
 )
@@ -232,7 +287,7 @@ def get_decision(ctx: Context, decision_id: DecisionId) -> RecordedDecision:
 @decisions.get(
     "/decisions/{decision_id}/message",
     name="get_message",
-    dependencies=[TrainScope],
+    dependencies=[TrainOrReview],
     response_class=Response,
     responses={
         **responses(404),
@@ -269,7 +324,7 @@ def delete_decision(ctx: Context, decision_id: DecisionId) -> None:
 
 @decisions.post(
     "/decisions/{decision_id}/feedback",
-    dependencies=[PredictScope],
+    dependencies=[PredictOrReview],
     responses=responses(404, 409),
     response_description="The decision with the feedback.",
 )

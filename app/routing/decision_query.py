@@ -68,8 +68,8 @@ def _filter(
         ReviewReason | None,
         Query(
             description="Only decisions whose message a person should review (`any`): because it belongs to "
-            "the random sample (`sample`), or because the version is not sure (`doubt`, the disposition "
-            "`review`)."
+            "the random sample (`sample`), because the version is not sure (`doubt`, the disposition "
+            "`review`), or because it went to the fallback (`fallback`)."
         ),
     ] = None,
     order: Annotated[

@@ -32,7 +32,7 @@ CLOCK_DIFFERENCE = timedelta(minutes=1)
 """Maximum difference between the time in the id of a decision, by the clock of a process, and the time at
 which it was recorded, by the clock of the database."""
 
-ReviewReason: TypeAlias = Literal["any", "sample", "doubt"]
+ReviewReason: TypeAlias = Literal["any", "sample", "doubt", "fallback"]
 """Why a person should review a message."""
 
 _WORDS = ("subject", "sender")
@@ -47,7 +47,7 @@ class DecisionFilter:
     """Conditions that decisions must meet. A condition that is None is always met.
 
     Attributes:
-        disposition: what became of the message.
+        disposition: the outcome of the message.
         label: a predicted label.
         version: number of the version that decided.
         from_: the earliest time of the decision.
@@ -125,14 +125,15 @@ def needs_review(reason: ReviewReason = "any") -> ColumnElement[bool]:
 
     A partial index serves a statement only if both have the same constant.
     """
-    doubt = Decision.disposition == literal("review", literal_execute=True)
     match reason:
         case "sample":
             return Decision.sampled.expression
         case "doubt":
-            return doubt
+            return Decision.disposition == literal("review", literal_execute=True)
+        case "fallback":
+            return Decision.disposition == literal("fallback", literal_execute=True)
         case "any":
-            return or_(Decision.sampled, doubt)
+            return or_(Decision.sampled, Decision.disposition != literal("routed", literal_execute=True))
 
 
 _Tests: TypeAlias = dict[str, ColumnElement[bool]]
@@ -173,7 +174,7 @@ def _tests(router_id: str, conditions: DecisionFilter) -> _Tests:
 def _choose_index(conditions: DecisionFilter, tests: _Tests) -> tuple[_Tests, _Tests]:
     """Return the conditions that an index serves, and the other ones."""
     names: Sequence[str]
-    needs_a_person = conditions.review is not None or conditions.disposition == "review"
+    needs_a_person = conditions.review is not None or conditions.disposition in ("review", "fallback")
     if "message_id" in tests:
         names = ["message_id"]
     elif needs_a_person and conditions.feedback == "none":
@@ -182,7 +183,7 @@ def _choose_index(conditions: DecisionFilter, tests: _Tests) -> tuple[_Tests, _T
     else:
         by_index = ("feedback", "label", "disposition", "version")
         names = [name for name in by_index if name in tests][:1]
-        if conditions.review in ("sample", "doubt"):
+        if conditions.review is not None and conditions.review != "any":
             names = ["review"]
     return (
         {name: test for name, test in tests.items() if name in names},

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import bindparam, delete, select
+from sqlalchemy import bindparam, delete, func, select
 from sqlalchemy.orm import Session
 
 from app.api.paging import Page, encode_cursor
@@ -25,6 +26,9 @@ from app.routing.schemas import DecisionPage, Feedback, RecordedDecision
 
 MAX_PAGE_BYTES = 8 * 1024 * 1024
 """Maximum size of a page of decisions. A decision for thousands of departments is large."""
+
+MAX_COUNTED = 9_999
+"""Decisions that are counted one by one for a page."""
 
 
 def page(ctx: AppContext, router_name: str, conditions: DecisionFilter, page: Page) -> DecisionPage:
@@ -52,6 +56,36 @@ def page(ctx: AppContext, router_name: str, conditions: DecisionFilter, page: Pa
                 items.append(item)
         next_cursor = None if position is None else encode_cursor(position)
         return DecisionPage(items=items, next_cursor=next_cursor)
+
+
+@dataclass(frozen=True)
+class ReviewedCount:
+    """The number of decisions of a router with feedback.
+
+    Attributes:
+        n: their number, at most ``MAX_COUNTED``.
+        n_kept: how many of them have a kept message.
+        is_limited: whether there are more.
+    """
+
+    n: int
+    n_kept: int
+    is_limited: bool
+
+
+def count_reviewed(db: Database, router_name: str) -> ReviewedCount:
+    """Return how many decisions of a router have feedback."""
+    row = tables.Decision
+    with db.read() as session:
+        router = service.get_or_404(session, router_name)
+        reviewed = (
+            select(row.kept_message)
+            .where(row.router_id == router.id, row.feedback_state.is_not(None))
+            .limit(MAX_COUNTED + 1)
+            .subquery()
+        )
+        n, n_kept = session.execute(select(func.count(), func.count(reviewed.c.kept_message))).one()
+    return ReviewedCount(min(n, MAX_COUNTED), min(n_kept, MAX_COUNTED), n > MAX_COUNTED)
 
 
 def get(db: Database, decision_id: str) -> RecordedDecision:

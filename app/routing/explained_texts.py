@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, get_args
 
-from app.serving.instances import mail_to_text
 from models.mail import MailDocument
 from models.mail.fields import FieldName
 
@@ -25,5 +24,5 @@ def texts_of_explanation(mail: MailDocument, explanation: Sequence[dict[str, Any
     }
     texts = {name: mail.field_text(name) for name in get_args(FieldName) if name in used}
     if "text" in used:  # the version was trained on texts
-        texts["text"] = mail_to_text(mail)
+        texts["text"] = mail.learning_text()
     return texts

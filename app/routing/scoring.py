@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.serving.instances import mail_to_text
 from app.serving.loaded_version import LoadedVersion
 from models.base.abilities import can_explain
 from models.decisions import LabelSetRule
@@ -33,7 +32,7 @@ def reads_mail(pipeline: Pipeline) -> bool:
 
 def to_documents(pipeline: Pipeline, mails: Sequence[MailDocument]) -> Sequence[MailDocument] | list[str]:
     """Convert messages to documents of the kind that a pipeline was trained on, which reads mail."""
-    return mails if pipeline.kind_ == "email" else [mail_to_text(mail) for mail in mails]
+    return mails if pipeline.kind_ == "email" else [mail.learning_text() for mail in mails]
 
 
 def score(version: LoadedVersion, mail: MailDocument, rule: LabelSetRule, *, explain: bool) -> ScoredMessage:

@@ -59,7 +59,7 @@ def to_documents(
     if pipeline.kind_ == "email":
         return [_to_mail(instance, f"/{field}/{i}") for i, instance in enumerate(instances)]
     return [
-        instance.text if instance.text is not None else mail_to_text(_to_mail(instance, f"/{field}/{i}"))
+        instance.text if instance.text is not None else _to_mail(instance, f"/{field}/{i}").learning_text()
         for i, instance in enumerate(instances)
     ]
 
@@ -129,11 +129,6 @@ def json_email(email: EmailParts | None, raw_email: str | None, *, pointer: str 
     except (binascii.Error, ValueError) as error:
         message = "raw_email is not valid base64"
         raise Invalid(message, errors=[(f"{pointer}/raw_email", message)]) from error
-
-
-def mail_to_text(mail: MailDocument) -> str:
-    """Convert a message to a document for a pipeline that was trained on text."""
-    return "\n".join(part.text for part in mail.learning_parts())
 
 
 def _to_mail(instance: Instance, pointer: str) -> MailDocument:

@@ -71,9 +71,10 @@ def _requires_keys(session: Session) -> bool:
 def _read_keys(session: Session) -> dict[str, ServedKey]:
     key = tables.ApiKey
     keys: dict[str, ServedKey] = {}
-    for id_, scopes, expires_at, digest, previous_digest, previous_expires_at in session.execute(
+    for id_, name, scopes, expires_at, digest, previous_digest, previous_expires_at in session.execute(
         select(
             key.id,
+            key.name,
             key.scopes,
             key.expires_at,
             key.secret_sha256,
@@ -81,7 +82,7 @@ def _read_keys(session: Session) -> dict[str, ServedKey]:
             key.previous_secret_expires_at,
         )
     ):
-        caller = Caller(id_, tuple(scopes))
+        caller = Caller(id_, name, tuple(scopes))
         end = _seconds(expires_at)
         keys[digest] = ServedKey(caller, end)
         if previous_digest is not None and previous_expires_at is not None:

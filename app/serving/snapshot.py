@@ -17,7 +17,7 @@ class ServedKey:
     """A secret of an API key.
 
     Attributes:
-        caller: id and scopes of the key.
+        caller: id, name and scopes of the key.
         expires_at: the time from which the secret is not valid, in seconds since the epoch.
     """
 

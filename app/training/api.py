@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Header, Request, Response
-from fastapi.sse import EventSourceResponse
 
 from app.api.base_route import Context, ReadScope, TrainScope, resource, response_headers, responses
 from app.api.idempotency import IdempotencyHeader, caller
@@ -87,11 +86,12 @@ def list_events(
         str | None,
         Header(description="Id of the last event received; the stream continues after it.", max_length=18),
     ] = None,
-) -> JobEventPage | EventSourceResponse:
+) -> JobEventPage | Response:
     """List the events of a training job, oldest first.
 
     With `Accept: text/event-stream`, the response is a stream of server-sent events that ends with the job.
-    If the header also contains `application/json`, the response is a page.
+    If the header also contains `application/json`, the response is a page. With the `Last-Event-ID` of the
+    last event of a job that has ended, the response is 204, so that an `EventSource` does not connect again.
     """
     accept = request.headers.get("accept", "")
     # Generated clients list every media type of the document, and read a page.

@@ -32,7 +32,7 @@ from models.labels.indicator_matrix import indicator_matrix, unknown_matrix
 from models.measures.attempts import attempt_number, document_sketch, level_of_attempt
 from models.measures.directions import is_better
 from models.measures.paired import PairedComparison, compare
-from models.measures.paired_measures import Outcomes, paired_sums
+from models.measures.paired_measures import Outcomes, count_right, paired_sums
 from models.pipeline import Pipeline
 from models.splits import SPLIT_REVISION
 
@@ -126,7 +126,7 @@ def compare_with_live(
     attempt = attempt_number(documents, earlier)
     level = level_of_attempt(rule.alpha, attempt)
     try:
-        result, only_new, only_live = _compare(request, rule, level, pipeline, other, examples)
+        result, counts = _compare(request, rule, level, pipeline, other, examples)
     except CoveyError as error:
         return refuse(f"the versions could not be compared: {error}")
     except KeyError:
@@ -139,8 +139,7 @@ def compare_with_live(
         "difference": result.difference,
         "interval": [*result.interval],
         "p_value": result.p_value,
-        "labels_only_in_new": only_new,
-        "labels_only_in_live": only_live,
+        **counts,
     }
     promote, reason = _decide(rule, number, result, attempt)
     return Verdict(number, promote, reason, facts, ComparisonRecord(len(earlier) + 1, documents))
@@ -166,27 +165,26 @@ def _compare(
     new: Pipeline,
     live: Pipeline,
     examples: StoredExamples,
-) -> tuple[PairedComparison, int, int]:
-    """Return the comparison, and how many labels only the new and only the live version knows."""
+) -> tuple[PairedComparison, dict[str, int]]:
+    """Return the comparison, and its numbers of examples and labels by field of ``VersionComparison``."""
     labels = sorted({*new.labels_, *live.labels_})
     tree = new.tree_
     Y = indicator_matrix(examples.label_sets(), labels, tree)
     unknown = unknown_matrix(examples.unknown_sets(), Y, labels, tree)
     covering = request.covering or request.learner.training_covering()
+    outcomes = [_outcomes(pipeline, examples, labels) for pipeline in (new, live)]
     (first, statistic), (second, _) = (
-        paired_sums(
-            rule.metric,
-            Y,
-            _outcomes(pipeline, examples, labels),
-            labels,
-            tree=tree,
-            covering=covering,
-            unknown=unknown,
-        )
-        for pipeline in (new, live)
+        paired_sums(rule.metric, Y, each, labels, tree=tree, covering=covering, unknown=unknown)
+        for each in outcomes
     )
     result = compare(first, second, statistic, confidence=1 - rule.alpha, level=level, seed=request.seed)
-    return result, len(labels) - len(live.labels_), len(labels) - len(new.labels_)
+    new_right, live_right = (count_right(Y, each, unknown) for each in outcomes)
+    return result, {
+        "new_right": new_right,
+        "live_right": live_right,
+        "labels_only_in_new": len(labels) - len(live.labels_),
+        "labels_only_in_live": len(labels) - len(new.labels_),
+    }
 
 
 def _outcomes(pipeline: Pipeline, examples: StoredExamples, labels: list[str]) -> Outcomes:

@@ -17,9 +17,11 @@ import threading
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any
 
 import structlog
+from fastapi import Response
 from fastapi.sse import EventSourceResponse, format_sse_event
 from starlette.types import Receive, Scope, Send
 
@@ -49,6 +51,9 @@ KEYS_WITH_ALL_STREAMS = 10
 
 KEPT_MESSAGES = 500
 """Number of messages that a job keeps for its streams."""
+
+
+_END = events.JobChange([], ended=True)
 
 
 def parse_event_id(last_event_id: str | None) -> int:
@@ -122,10 +127,11 @@ class EventStreams:
         self._new_feed = asyncio.Event()
         self._poller: asyncio.Task[None] | None = None
 
-    def open(self, caller: str, job_id: str, *, after: int, progress: bool = False) -> EventSourceResponse:
+    def open(self, caller: str, job_id: str, *, after: int, progress: bool = False) -> Response:
         """Return the response with the events of a job after a given one.
 
-        The stream ends with the job. It ends early if the process stops or the database is unavailable; a
+        The stream ends with the job. A browser then connects again, until it gets a response without content
+        because no event follows. The stream ends early if the process stops or the database is unavailable; a
         client that reconnects with ``Last-Event-ID`` then receives the remaining events.
 
         Args:
@@ -137,6 +143,8 @@ class EventStreams:
         Raises:
             TooMany: the key or the process has as many streams as it may have.
         """
+        if after and events.changes(self._db, {job_id: after}).get(job_id) == _END:
+            return Response(status_code=HTTPStatus.NO_CONTENT)
         with self._lock:
             if self._open.total() >= self._per_process:
                 raise self._too_many(f"this service may have {self._per_process} event streams")

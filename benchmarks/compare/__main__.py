@@ -45,7 +45,7 @@ def measure(name: str, comparison: Comparison, corpora: Sequence[str], words: Se
             result = {"corpus": corpus, "variant": variant, **comparison.measure(corpus, variant)}
             print(json.dumps(result, ensure_ascii=False), flush=True)
             tables.store(name, [result], KEY)
-    tables.show(comparison.page, comparison.rendered(name))
+    tables.show(comparison.rendered(name))
 
 
 def main() -> None:
@@ -60,7 +60,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.render:
         for name, comparison in COMPARISONS.items():
-            tables.show(comparison.page, comparison.rendered(name))
+            tables.show(comparison.rendered(name))
         return
     if arguments.name is None:
         parser.error("name a comparison, or use --render")

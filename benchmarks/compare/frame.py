@@ -7,13 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
 
 import numpy as np
 
 from benchmarks.corpora import EXAMPLES, Json, split
 from benchmarks.recipes import timed_fit
-from benchmarks.tables import DOCS, Result, figure, stored
+from benchmarks.tables import Result, figure, stored
 from models.data.examples import Examples
 from models.mail import Email
 from models.mail.language import detect_language
@@ -37,8 +36,7 @@ class Comparison:
         corpora: the corpora, with their names in the tables.
         variants: the names of the variants.
         measure: returns what is measured of a corpus and a variant. What several variants share is cached.
-        tables: returns the tables of the page by their marks.
-        page: the page.
+        tables: returns the tables of the pages by their marks.
         left_out: whether a variant is not measured on a corpus, unless the command names it.
     """
 
@@ -46,7 +44,6 @@ class Comparison:
     variants: Sequence[str]
     measure: Callable[[str, str], Result]
     tables: Callable[[Stored], Mapping[str, str]] = lambda _: {}
-    page: Path = DOCS / "learners.md"
     left_out: Callable[[str, str], bool] = lambda *_: False
 
     def rendered(self, name: str) -> Mapping[str, str]:

@@ -8,7 +8,6 @@ from functools import cache
 
 import numpy as np
 
-from benchmarks import tables
 from benchmarks.compare.frame import Comparison, Stored, demo_records, signed
 from benchmarks.corpora import Json, records
 from benchmarks.recipes import pipeline
@@ -165,7 +164,6 @@ MAIL_FIELDS = Comparison(
     list(FIELDS),
     _fields,
     _fields_tables,
-    page=tables.DOCS / "mail.md",
     left_out=_fields_left_out,
 )
 
@@ -245,5 +243,4 @@ QUOTED_TEXT = Comparison(
     [f"{learner}: {treatment}" for learner, treatments in COMPARED.items() for treatment in treatments],
     _quoted_text,
     _quoted_text_tables,
-    page=tables.DOCS / "mail.md",
 )

@@ -49,7 +49,7 @@ def main() -> None:
             print(result, flush=True)
             if not arguments.quick:
                 tables.store(arguments.study, [result], ("case",))
-        tables.show(study.page, {arguments.study: study.table(tables.stored(arguments.study))})
+        tables.show({arguments.study: study.table(tables.stored(arguments.study))})
     else:
         with threadpool_limits(1):
             for case in ratios.CASES:

@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from sklearn.multiclass import OneVsRestClassifier
 
 from benchmarks.corpora import EXAMPLES, Json, reuters, split
 from benchmarks.recipes import pipeline
-from benchmarks.tables import DOCS, Result, figure, markdown
+from benchmarks.tables import Result, figure, markdown
 from models import catalog
 from models.arrays import Vector
 from models.baselines.coefficients import CoefficientColumns, Compression, coefficients_state
@@ -44,7 +43,6 @@ class Study:
     head: Sequence[str]
     row: Callable[[Result], Sequence[str]]
     repeats: int
-    page: Path = DOCS / "learners.md"
 
     def table(self, found: Sequence[Result]) -> str:
         """Return the table of results."""
@@ -259,6 +257,5 @@ STUDIES = {
         ("layer", *(f"`{name}`" for name in MODELS)),
         _single_document_row,
         20,
-        DOCS / "serving.md",
     ),
 }

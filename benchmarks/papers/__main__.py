@@ -1,4 +1,4 @@
-"""Reproduce the papers' tables and figures, store the results, and render ``docs/results.md`` from them.
+"""Reproduce the papers' tables and figures, store the results, and render ``results.md`` from them.
 
     python -m benchmarks.papers [--url http://127.0.0.1:8000] [--long] [PART[:RESULT] …]
     python -m benchmarks.papers --quick
@@ -44,7 +44,7 @@ PARTS = {name: part for module in MODULES for name, part in module.PARTS.items()
 
 
 def rendered() -> dict[str, str]:
-    """Return the tables of ``docs/results.md`` by their marks."""
+    """Return the tables of ``docs/background/results.md`` by their marks."""
     return {
         mark: text
         for name, part in PARTS.items()
@@ -110,9 +110,8 @@ def _measure(bench: Bench, part: str, only: str) -> None:
 
 
 def _render() -> None:
-    """Write the tables of the page, and those of the default recipe in ``docs/learners.md``."""
-    tables.show(frame.PAGE, rendered())
-    tables.show(defaults.PAGE, defaults.rendered())
+    """Write the tables of the page, and those of the default recipe."""
+    tables.show(rendered() | defaults.rendered())
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Draws the charts of ``docs/results.md`` as SVG files."""
+"""Draws the charts of ``docs/background/results.md`` as SVG files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Panel:
 
 
 def draw(name: str, panels: Sequence[Panel], *, across: int = 2) -> None:
-    """Draw panels into ``docs/results/NAME.svg``."""
+    """Draw panels into ``docs/background/results/NAME.svg``."""
     across = min(across, len(panels))
     down = -(-len(panels) // across)
     figure = Figure(figsize=(4.6 * across, 3.2 * down + 0.5), layout="constrained")

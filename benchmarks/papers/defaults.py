@@ -16,7 +16,7 @@ from benchmarks.papers.bench import Bench
 from benchmarks.papers.frame import Part, Tables, figures_of, table
 from benchmarks.papers.scikit_learn import TERMS, WORDS, Predictions
 from benchmarks.recipes import N_BINS, ROUNDS, Task, timed_fit
-from benchmarks.tables import DOCS, figure, interval
+from benchmarks.tables import figure, interval
 from models import catalog
 from models.arrays import Floats
 from models.boosting.mp_boost import MPBoost
@@ -38,9 +38,6 @@ TITLES = {
     "lists": "SpamAssassin's mailing lists",
     "rcv1": "part of RCV1",
 }
-PAGE = DOCS / "learners.md"
-"""The page that shows a smaller table of the same results."""
-
 MEASURES = {
     "f1_micro": "micro F1",
     "subset_accuracy": "right sets",
@@ -204,7 +201,7 @@ def _cells(name: str, recipe: Json) -> Tables:
 
 
 def rendered() -> dict[str, str]:
-    """Return the tables of ``docs/learners.md`` by the names of their marks."""
+    """Return the tables of the recipes by the names of their marks."""
     figures = figures_of("defaults")
     best, wins, *_ = _tables(figures)
     return {

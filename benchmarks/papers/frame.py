@@ -1,7 +1,7 @@
 """The frame of the papers' tables and figures: parts, their stored results, and their tables in the page.
 
-``docs/results/PART.json`` has the results of one part, one on a line. Each result has its figures and its
-origin:
+``docs/background/results/PART.json`` has the results of one part, one on a line. Each result has its figures
+and its origin:
 
     {"table": {"origin": {"kind": "measured", "commit": "0767aa0"}, "figures": {…}}, "ties": {…}}
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-PAGE = DOCS / "results.md"
-RESULTS = DOCS / "results"
+PAGE = DOCS / "background/results.md"
+RESULTS = DOCS / "background/results"
 
 Tables = Iterable[str]
 table = partial(markdown, numbers=True)

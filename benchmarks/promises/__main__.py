@@ -7,8 +7,8 @@
 Trains on stratified samples of each corpus with the default decision, and compares what is promised with a
 test part. With the split "random", the test documents are like those of the training, which every promise
 assumes; "given" is the corpus' own, which can differ. Stores the results of each corpus and size as sums over
-seeds, and writes the tables into ``docs/promises.md``. ``--dry-run`` only prints the tables. ``--quick`` is a
-dry run of few corpora with one seed. ``COVEY_DATA`` is the folder of the corpora (default:
+seeds, and writes the tables into ``docs/background/promises.md``. ``--dry-run`` only prints the tables.
+``--quick`` is a dry run of few corpora with one seed. ``COVEY_DATA`` is the folder of the corpora (default:
 ``../shared/data``). Corpora that are not on this machine are skipped.
 """
 
@@ -27,7 +27,7 @@ from benchmarks.corpora import MissingCorpusError
 from benchmarks.promises import measurements
 from benchmarks.promises.corpora import CORPORA, FULL, QUICK
 from benchmarks.promises.library import LEARNERS
-from benchmarks.promises.results import KEY, NAME, PAGE, rendered, rendered_of
+from benchmarks.promises.results import KEY, NAME, rendered, rendered_of
 from benchmarks.tables import Result
 
 SIZES = (100, 345, 1000)
@@ -86,7 +86,7 @@ def measure(
         found += results
         if store:
             tables.store(NAME, results, KEY)
-            tables.show(PAGE, rendered())
+            tables.show(rendered())
     return found
 
 

@@ -11,7 +11,6 @@ from benchmarks.promises.corpora import ABOUT, NO_CONSTANT
 from benchmarks.tables import Result, figure
 
 NAME = "promises"
-PAGE = tables.DOCS / "promises.md"
 KEY = ("promise", "learner", "split", "corpus", "size")
 
 HOWS = {"per_label": "decision, per label", "pooled": "decision, pooled", "router": "policy of a router"}

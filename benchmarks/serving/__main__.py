@@ -11,8 +11,8 @@ BentoML are installed from the package index into virtual environments in the ca
 script says so and goes on without them. The whole takes 25 minutes, ``--quick`` three.
 
 Prints tables of the servers, the goals and the layers of a request. ``--write`` writes them into
-``docs/serving.md``. The exit status is 1 if a part fails or a goal is not met. ``COVEY_DATA`` is the folder
-of the corpora (default: ``../shared/data``).
+``docs/background/serving.md``. The exit status is 1 if a part fails or a goal is not met. ``COVEY_DATA`` is
+the folder of the corpora (default: ``../shared/data``).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5, help="repetitions of each measurement (5)")
     parser.add_argument("--seconds", type=float, default=5.0, help="duration of one measurement (5)")
     parser.add_argument("--quick", action="store_true", help="one round of one second")
-    parser.add_argument("--write", action="store_true", help="write the tables into docs/serving.md")
+    parser.add_argument("--write", action="store_true", help="write the tables into the page")
     arguments = parser.parse_args()
     if arguments.write and arguments.only:
         parser.error("--write writes all parts; omit --only")
@@ -108,7 +108,7 @@ def main() -> int:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
         return 1
     if arguments.write:
-        tables.show(report.PAGE, {"measured": "\n".join(texts)})
+        tables.show({"measured": "\n".join(texts)})
     return int(not all(goal.met for goal in goals))
 
 

@@ -34,7 +34,6 @@ from app.routing.decision_rules import RoutingOutcome
 from app.routing.decision_writer import DecisionWriter
 from app.serving import api as predictions
 from app.serving import responses
-from app.serving.instances import mail_to_text
 from app.serving.schemas import PredictRequest
 from app.settings import Settings
 from benchmarks.serving.bodies import PLACEHOLDER, read_bodies
@@ -108,7 +107,7 @@ def _message(
         body.replace(PLACEHOLDER, b"%024d" % n, 1)
         for n, body in enumerate(read_bodies(targets["message"].bodies))
     ]
-    texts = [mail_to_text(read_message(message)) for message in messages]
+    texts = [read_message(message).learning_text() for message in messages]
     own = {
         "read the mail": _time(read_message, messages),
         "terms, scores and ranking": _time(lambda text: pipeline.rank([text]), texts),

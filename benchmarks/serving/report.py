@@ -1,4 +1,4 @@
-"""The tables of the benchmark, and the part of ``docs/serving.md`` that contains them."""
+"""The tables of the benchmark, and the part of ``docs/background/serving.md`` that contains them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from benchmarks.tables import DOCS, markdown
 
-PAGE = DOCS / "serving.md"
+PAGE = DOCS / "background/serving.md"
 
 LOADS_HEAD = ("server", "requests/s", "of the empty endpoint", "median", "p99", "CPU time of a request")
 GOALS_HEAD = ("goal", "at least or at most", "measured", "range", "")

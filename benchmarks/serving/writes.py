@@ -13,7 +13,7 @@ import production
 
 from benchmarks import tables
 from benchmarks.serving.processes import server
-from benchmarks.serving.report import PAGE, Goal
+from benchmarks.serving.report import Goal
 from benchmarks.serving.setup import Setup
 from benchmarks.serving.throughput import run_side
 
@@ -71,7 +71,7 @@ def measure(setup: Setup) -> list[Goal]:
     print(results, file=sys.stderr, flush=True)
     if setup.rounds > 1:
         tables.store(NAME, results, ("side",))
-        tables.show(PAGE, rendered())
+        tables.show(rendered())
     return []
 
 

@@ -30,7 +30,7 @@ def main() -> None:
     parser.add_argument("file", type=Path)
     parser.add_argument("--url", default="http://127.0.0.1:8000/v1", help="base URL of the API")
     parser.add_argument("--router", default="frontdesk")
-    parser.add_argument("--disposition", help="fallback or routed: review these instead of the queue")
+    parser.add_argument("--disposition", help="routed: review these instead of the queue")
     options = parser.parse_args()
     records = [json.loads(line) for line in options.file.read_text(encoding="utf-8").splitlines()]
     right = {f"{record['id']}@example.com": record["labels"] for record in records}

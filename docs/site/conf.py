@@ -9,7 +9,7 @@ from sphinx.application import Sphinx
 
 sys.path.insert(0, str(Path(__file__).parent))  # for the extension in this folder
 
-PAGES_OF_FILES = {"../README.md": "tour.md", "../CHANGELOG.md": "changelog.md"}
+PAGES_OF_FILES = {"../README.md": "install.md", "../CHANGELOG.md": "changelog.md"}
 """The pages of the site to which links to these files lead."""
 
 project = "Covey"
@@ -34,10 +34,11 @@ pygments_style = "tango"
 pygments_dark_style = "monokai"
 
 
-def link_to_pages(_app: Sphinx, _docname: str, source: list[str]) -> None:
+def link_to_pages(_app: Sphinx, docname: str, source: list[str]) -> None:
     """Replace links to files outside ``docs`` by links to pages of the site."""
+    up = "../" * docname.count("/")
     for file, page in PAGES_OF_FILES.items():
-        source[0] = source[0].replace(f"]({file})", f"]({page})")
+        source[0] = source[0].replace(f"]({up}{file})", f"]({up}{page})")
 
 
 def setup(app: Sphinx) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from models.data.advice import Advice, Suggestion
 from models.data.limits import IngestLimits
 from models.data.options import TableOptions
 from models.data.record import Declarations, Record, RecordError, json_type, quoted
@@ -220,7 +221,7 @@ class RecordMapper:
         if len(fields) == 1:
             key, _, place = fields[0]
             return lambda row: parse(row[key], place)
-        if len({field.name for field in fields}) > 1:
+        if not self._is_table and len({field.name for field in fields}) > 1:
 
             def read_one(row: Any) -> ParsedLabels:
                 filled = [field for field in fields if row[field.key] not in (None, "", [], {})]
@@ -384,8 +385,9 @@ class RecordMapper:
             number = parse_number(value, place, self._syntax.decimal)
         except RecordError as error:
             if self._has_default_features and type(value) is str and not any(map(str.isdigit, value)):
-                hint = "if the column is not a feature, list it in the option ignore"
-                raise RecordError(f"{error.reason}; {hint}", place) from error
+                hint = "if it is the text, set the option text; if it is not a feature, list it in ignore"
+                suggestion = Suggestion("options/text", choices=list(self.declarations.features))
+                raise RecordError(Advice(f"{error.reason}; {hint}", suggestion), place) from error
             raise
         self._n_empty_features += number is None
         return 0.0 if number is None else number

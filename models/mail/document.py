@@ -108,6 +108,14 @@ class MailDocument:
             Part(text, weight, name, prefix) for name, weight, prefix in uses if (text := _TEXTS[name](self))
         ]
 
+    def learning_text(self) -> str:
+        r"""Return the message as one text, for a pipeline that is trained on texts.
+
+        >>> MailDocument(subject="Invoice", new_text="It is wrong, please help.").learning_text()
+        'Invoice\nIt is wrong, please help.'
+        """
+        return "\n".join(part.text for part in self.learning_parts())
+
 
 _TEXTS: Final[Mapping[str, Callable[[MailDocument], str]]] = {
     "subject": lambda mail: mail.subject,

@@ -21,6 +21,7 @@ from models.measures.directions import DIRECTIONS
 from models.measures.examples import example_measures
 from models.measures.paired import Statistic, mean, ratio
 from models.measures.probabilities import PROBABILITY_MEASURES
+from models.measures.sets import wrong_labels
 from models.measures.unknown import without_unknown
 
 
@@ -109,6 +110,19 @@ def paired_sums(
     )[name]
     counted = ~np.isnan(values)
     return csr_array(np.column_stack([np.where(counted, values, 0.0), counted])), mean
+
+
+def count_right(Y: Labels, outcomes: Outcomes, unknown: Labels | None = None) -> int:
+    """Return for how many documents a model predicts exactly the true labels, see :func:`paired_sums`.
+
+    >>> Y = csr_array([[1, 0], [1, 1]])
+    >>> count_right(Y, Outcomes(csr_array([[1, 0], [1, 0]]), np.eye(2)))
+    1
+    """
+    predicted = outcomes.predicted
+    if unknown is not None:
+        predicted, _ = without_unknown(predicted, outcomes.scores, unknown)
+    return int((wrong_labels(Y, predicted) == 0).sum())
 
 
 def _counts(measure: str, Y: Labels, outcomes: Outcomes, unknown: Labels | None) -> tuple[Matrix, Statistic]:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from models.arrays import Floats, Ints, Labels, Matrix
 from models.base import ValidationSet
 from models.data.digests import document_groups
-from models.data.examples import ExampleSource
+from models.data.examples import Documents, ExampleSource, FeatureRows
 from models.features import NumericFeatures, TextFeatures
 from models.features.columns import stack_rows
 from models.features.documents import read_documents
@@ -86,13 +86,26 @@ class FeatureMatrices:
 
     Attributes:
         training: (g, r) the training examples.
-        raw: what they are computed from, for the features of folds; None if nobody needs it.
+        raw: what they are computed from, for the features of folds; None if it is not needed.
         validation: (m, r) the validation examples; None if there are none.
     """
 
     training: Matrix
     raw: RawValues | None = None
     validation: Matrix | None = None
+
+
+DOCUMENTS_OF_A_STEP = 250
+"""Number of documents that are read and counted between two reports."""
+
+
+def _parts(documents: Documents) -> Iterator[Documents]:
+    """Yield documents in parts. Numeric documents need no time, and stay together."""
+    if isinstance(documents, FeatureRows):
+        yield documents
+        return
+    for start in range(0, len(documents), DOCUMENTS_OF_A_STEP):
+        yield documents[start : start + DOCUMENTS_OF_A_STEP]
 
 
 def fit_features(
@@ -119,9 +132,10 @@ def fit_features(
     def documents() -> Iterator[Any]:
         n_read = 0
         for batch in training.source.batches():
-            yield read_documents(batch.documents)
-            n_read += batch.n_examples
-            on_read(n_read)
+            for part in _parts(batch.documents):
+                yield read_documents(part)
+                n_read += len(part)
+                on_read(n_read)
 
     raw = features.read(documents())
     X = features.fit_raw(raw, training.Y, training.unknown)

@@ -118,7 +118,11 @@ def expect_rejected(
     problem = problem_of(response, status, code, pointer)
     assert len(response.content) < 5000, "the response does not repeat the request"
     if status == 405:
-        allowed = {DATASETS: "GET, POST", "/v1/datasets/TEXT": "DELETE, GET, PATCH", "/health/live": "GET"}
+        allowed = {
+            DATASETS: "GET, HEAD, OPTIONS, POST",
+            "/v1/datasets/TEXT": "DELETE, GET, HEAD, OPTIONS, PATCH",
+            "/health/live": "GET, HEAD, OPTIONS",
+        }
         assert response.headers["Allow"] == allowed[path]
     if pointer:
         assert pointer in problem["detail"] or problem["errors"][0]["message"] in problem["detail"]

@@ -17,6 +17,9 @@ from waiting import LIMIT_SECONDS
 WIDTHS = (390, 1024, 1600)
 """Widths of a phone, a tablet and a screen, in pixels."""
 
+PATTERNS = 'for (const field of document.querySelectorAll("[pattern]")) new RegExp(field.pattern, "v")'
+"""Fails if a browser would ignore the pattern of a field, because it is invalid with the flag `v`."""
+
 _ARGUMENTS = (
     "--disable-background-networking",
     "--disable-component-update",
@@ -120,6 +123,7 @@ def check_page(page: Page, *, folder: Path | None = None, name: str = "") -> Non
         assert overflow <= 0, f"{page.url} is {overflow} px wider than a window of {width} px"
         if folder is not None:
             page.screenshot(path=folder / f"{name}-{width}.png", full_page=True)
+    page.evaluate(PATTERNS)
     page.evaluate(AXE_SCRIPT)
     page.emulate_media(color_scheme="light")
     _require_accessible(page, ["wcag2a", "wcag2aa", "wcag21aa", "best-practice"])

@@ -25,7 +25,7 @@ def train(page: Page) -> None:
     """Train a version of ``helpdesk`` on the page of the data set, and open the version."""
     page.get_by_role("link", name="Train a model").click()
     page.get_by_label("Model (required)", exact=True).fill("helpdesk")
-    page.get_by_role("button", name="Start the training").click()
+    page.get_by_role("button", name="Start", exact=True).click()
     page.get_by_role("link", name="Open version 1 of helpdesk").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("helpdesk, version 1")
 

@@ -28,7 +28,7 @@ from schemathesis.openapi.checks import EnsureResourceAvailability, UseAfterFree
 from stack import Stack, cpu_seconds
 from waiting import LIMIT_SECONDS
 
-from app.api.openapi import ALSO_ACCEPTED
+from app.api.base_route import ALSO_ACCEPTED
 
 Case: TypeAlias = schemathesis.Case[Any]
 

@@ -1,4 +1,4 @@
-"""Generates the tables of ``docs/learners.md`` from the catalog and the constraints of the parameters.
+"""Generates the tables about learners in ``docs`` from the catalog and the constraints of the parameters.
 
 python tests/support/learners_page.py    # regenerates the tables
 """
@@ -6,14 +6,11 @@ python tests/support/learners_page.py    # regenerates the tables
 from __future__ import annotations
 
 import json
-import re
-from pathlib import Path
 from typing import Any
 
+from benchmarks import tables
 from models import catalog
 from models.catalog import LearnerDescription
-
-PAGE = Path(__file__).parents[2] / "docs" / "learners.md"
 
 
 def table(learner: LearnerDescription) -> str:
@@ -78,19 +75,11 @@ def _values(field: dict[str, Any], schema: dict[str, Any]) -> str:
 _LOWEST = {"minimum": "≥", "exclusiveMinimum": ">"}
 
 
-def render(page: str) -> str:
-    """Return the page with every table between its markers regenerated."""
-    tables = {learner.algorithm: table(learner) for learner in catalog.describe()}
-    tables |= {"features": features(), "decisions": decisions()}
-    for name, content in tables.items():
-        begin, end = f"<!-- {name} -->", f"<!-- end {name} -->"
-        pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
-        # ``subn`` interprets backslashes in the replacement, so they are escaped.
-        page, count = pattern.subn(f"{begin}\n{content}\n{end}".replace("\\", r"\\"), page)
-        if count != 1:
-            raise ValueError(f"docs/learners.md has {count} tables of {name}, expected 1")
-    return page
+def rendered() -> dict[str, str]:
+    """Return the tables by the names of their marks."""
+    tables_of_learners = {learner.algorithm: table(learner) for learner in catalog.describe()}
+    return tables_of_learners | {"features": features(), "decisions": decisions()}
 
 
 if __name__ == "__main__":
-    PAGE.write_text(render(PAGE.read_text("utf-8")), "utf-8")
+    tables.show(rendered())

@@ -1,4 +1,4 @@
-"""The recipes of docs/mail.md, and the mail filter that some of them need."""
+"""The recipes of the pages in docs/mail, and the mail filter that some of them need."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from pathlib import Path
 import fork_server
 from waiting import LIMIT_SECONDS
 
-PAGE = Path(__file__).parents[2] / "docs" / "mail.md"
+FOLDER = Path(__file__).parents[2] / "docs" / "mail"
 
 
 def recipe(name: str) -> str:
-    """Return a recipe of the page."""
-    match = re.search(rf"<!-- recipe: {name} -->\n```\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    """Return a recipe of the pages."""
+    pages = "\n".join(path.read_text() for path in FOLDER.glob("*.md"))
+    match = re.search(rf"<!-- recipe: {name} -->\n```\n(.*?)```", pages, re.DOTALL)
     assert match is not None, name
     return match[1]
 

@@ -1,4 +1,4 @@
-"""Runs the shell and Python snippets of a page in order, as a reader would who pastes them.
+"""Runs the shell, Python and HTTP snippets of a page in order, as a reader would who pastes them.
 
 A page says in comments, which a code host hides, what the tests cannot see:
 
@@ -6,7 +6,8 @@ A page says in comments, which a code host hides, what the tests cannot see:
     <!-- file: tickets.csv -->      before a block of any language that the reader saves as this file
     <!-- continues: docs/tour.md --> on a page whose reader has run the snippets of this page before
 
-All snippets of a page share one shell. Each Python snippet is a process of its own, started at its place.
+All snippets of a page share one shell. Each Python snippet is a process of its own, started at its place. A
+request is sent to the service, whose response must have the fields of the next block of JSON.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ _BLOCK = re.compile(
     r"(?P<indent>[ ]*)```(?P<language>\w+)\n(?P<code>.*?)^(?P=indent)```$",
     re.MULTILINE | re.DOTALL,
 )
-_RUNS = {"sh": "sh", "bash": "sh", "python": "python"}
+_RUNS = {"sh": "sh", "bash": "sh", "python": "python", "http": "http"}
+_JSON = re.compile(r"^ *```json\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 
 # A response with an error fails a page, also within a pipeline.
 _PRELUDE = """\
@@ -56,12 +58,14 @@ class Snippet:
     place: str
     """The page and the line."""
     language: str
-    """``sh``, ``python``, or ``file``."""
+    """``sh``, ``python``, ``http``, or ``file``."""
     code: str
     file: str = ""
     """The name of the file to save."""
     not_run: str = ""
     """Why no test runs the snippet."""
+    response: str = ""
+    """The response to a request."""
 
 
 def pages() -> list[Path]:
@@ -85,7 +89,12 @@ def snippets(page: Path) -> list[Snippet]:
         place = f"{name_of(page)}:{text.count(chr(10), 0, block.start('language')) + 1}"
         code = re.sub(rf"^{block['indent']}", "", block["code"], flags=re.MULTILINE)
         note = {"not run": "not_run", "file": "file"}.get(block["kind"] or "")
-        found.append(Snippet(place, language, code, **({note: block["note"]} if note else {})))
+        more = {note: block["note"]} if note else {}
+        if language == "http":
+            response = _JSON.search(text, block.end())
+            assert response is not None, f"{place}: no response in JSON follows"
+            more["response"] = response[1]
+        found.append(Snippet(place, language, code, **more))
     return found
 
 
@@ -123,9 +132,12 @@ def run(page: Path, folder: Path, addresses: Mapping[str, str]) -> str:
         if snippet.language == "sh":
             parts.append(code)
         elif snippet.language == "file":
-            parts.append(f"cat > {snippet.file} <<'END-OF-FILE'\n{code}END-OF-FILE\n")
+            parts.append(_file(snippet.file, code))
+        elif snippet.language == "http":
+            parts.append(_file(".request", code) + _file(".response", snippet.response))
+            parts.append(".venv/bin/python tests/support/page_request.py .request .response\n")
         else:
-            parts.append(f"cat > .snippet-{number}.py <<'END-OF-FILE'\n{code}END-OF-FILE\n")
+            parts.append(_file(f".snippet-{number}.py", code))
             parts.append(f".venv/bin/python .snippet-{number}.py\n")
     result = subprocess.run(
         ["bash", "-c", "".join(parts)],
@@ -145,6 +157,11 @@ def run(page: Path, folder: Path, addresses: Mapping[str, str]) -> str:
     )
     assert result.returncode == 0, f"{result.stdout[-3000:]}\n{result.stderr[-3000:]}"
     return result.stdout
+
+
+def _file(name: str, content: str) -> str:
+    """Return the command that writes a file."""
+    return f"cat > {name} <<'END-OF-FILE'\n{content}END-OF-FILE\n"
 
 
 class ReaderService:

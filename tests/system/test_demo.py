@@ -26,7 +26,7 @@ def test_the_demo_trains_a_model_routes_messages_and_exits() -> None:
     assert completed.returncode == 0, completed.stderr[-3000:]
     output = completed.stdout
     assert "451 messages" in output
-    assert "micro-averaged F1" in output
+    assert "Overall quality (F1)" in output
     destinations = {
         line.split()[0]: line.split("→")[1].strip() for line in output.splitlines() if "→" in line
     }

@@ -1,4 +1,4 @@
-"""The recipes of docs/mail.md with the mail servers themselves: a stopped service loses no message."""
+"""The recipes of docs/mail with the mail servers themselves: a stopped service loses no message."""
 
 from __future__ import annotations
 

@@ -12,6 +12,12 @@ export function sentence(text) {
   return text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?…]$/.test(text) ? "" : ".");
 }
 
+/** A fraction in percent. Only 0 and 1 are shown as 0 % and 100 %. */
+export function percent(value) {
+  const shown = value === 0 || value === 1 ? String(100 * value) : (100 * value).toFixed(1);
+  return `${{ "0.0": "< 0.1", "100.0": "> 99.9" }[shown] ?? shown} %`;
+}
+
 /** Create an element with attributes and children. */
 export function element(name, attributes = {}, ...children) {
   const created = document.createElement(name);
@@ -21,8 +27,8 @@ export function element(name, attributes = {}, ...children) {
 }
 
 /**
- * Replace the content of an element by a text in which deciding words are marked. Words that speak for a label are
- * underlined once, words against it have a dotted line; the title of a mark names labels and weights.
+ * Replace the content of an element by a text in which deciding words are marked. Words that count for a label are
+ * underlined once, words that count against it have a dotted line; the title of a mark names labels and weights.
  */
 export function mark(target, field, text, explanation) {
   const characters = Array.from(text); // places count code points

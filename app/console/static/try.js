@@ -1,7 +1,7 @@
 // Routes a message that was pasted, typed or dropped, and shows the decision with the deciding words.
 
 import { Problem, api } from "./console.js";
-import { element, mark, sentence, titleOf } from "./message.js";
+import { element, mark, percent, sentence, titleOf } from "./message.js";
 
 const MAX_SHOWN = 10;
 const HEADER = /^(From |(Received|Return-Path|Delivered-To|Message-ID|MIME-Version|From|To|Cc|Date|Subject|Reply-To|DKIM-Signature|Content-Type|X-[\w-]+):)/i;
@@ -68,7 +68,8 @@ function start() {
       show(await route());
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      problems.append(element("p", { class: "problem" }, error.message));
+      const words = dropped ? error.message.replace(/^the body is not a raw message [^:]*: it/, dropped.name) : error.message;
+      problems.append(element("p", { class: "problem" }, sentence(words)));
     } finally {
       button.removeAttribute("aria-busy");
     }
@@ -114,7 +115,7 @@ function start() {
       const what = decision.departments.length ? "exactly these departments are right" : "no department is right";
       shown.push(element("p", {}, `The probability that ${what} is ${percent(decision.set_probability)}.`));
     }
-    const sampled = decision.sampled && "The message belongs to the random sample, so it waits in the review queue, too.";
+    const sampled = decision.sampled && "The message belongs to the random sample, so it is in the review queue, too.";
     for (const reason of [sampled, decision.review_reason, decision.fallback_reason, decision.not_kept_reason, ...decision.message.defects]) {
       if (reason) shown.push(element("p", { class: "notice" }, sentence(reason)));
     }
@@ -142,7 +143,7 @@ function start() {
       const list = terms.slice(0, MAX_SHOWN).map((term) => `${(term.words || [term.term]).join("/")} ${signed(term.weight)}`);
       words.append(element("dt", {}, label), element("dd", {}, list.join(", ")));
     }
-    shown.push(words, element("p", { class: "quiet" }, "A positive number speaks for the label, a negative one against it."));
+    shown.push(words, element("p", { class: "quiet" }, "A positive number counts for the label, a negative one against it."));
     return shown;
   }
 
@@ -158,10 +159,6 @@ function start() {
         element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows))),
     ];
   }
-}
-
-function percent(value) {
-  return `${(100 * value).toFixed(1)} %`;
 }
 
 function signed(value) {

@@ -12,6 +12,7 @@ from app.console.versions.evaluation import label_table
 from app.datasets.schemas import Dataset
 from app.evaluations.schemas import PartEvaluation
 from app.pages.markdown import escape
+from app.pages.measures import measure_title
 from app.registry.schemas import AliasChange
 
 
@@ -94,7 +95,7 @@ def _data(item: ComparedVersion, dataset: Dataset | None) -> Iterator[str]:
         if dataset.n_examples is not None:
             yield f"Examples: {dataset.n_examples:,}, of the kind {dataset.kind}"
         if dataset.label_cardinality is not None:
-            yield f"Labels of an example: {dataset.label_cardinality:.2f} on average"
+            yield f"Labels per example: {dataset.label_cardinality:.2f} on average"
     elif version.dataset_id is None:
         yield "Data set: unknown, deleted or imported"
     if version.dataset_sha256 is not None:
@@ -111,7 +112,7 @@ def _measures(item: ComparedVersion) -> list[str]:
     lines = ["| measure | held-out examples | training examples |", "|---|---:|---:|"]
     for name in dict.fromkeys([*test, *metrics.train]):
         values = (f"{column[name]:.4f}" if name in column else "" for column in (test, metrics.train))
-        lines.append(f"| {escape(name)} | {' | '.join(values)} |")
+        lines.append(f"| {escape(measure_title(name))} | {' | '.join(values)} |")
     return lines
 
 

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from app.experiments.report.schemas import ExperimentReport, ReportCurve, ReportMeasure, ReportRow
 from app.pages.charts import color_of, draw, name_rows, panels, set_steps, set_title, shorten
+from app.pages.measures import measure_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,14 +33,14 @@ def measures_chart(report: ExperimentReport) -> Markup | None:
     size = (3.5 * n_columns + 0.8, n_rows * (0.9 + 0.28 * len(rows)))
     with draw(*size, "measures") as chart:
         for ax, measure in zip(panels(chart.figure, len(measures), 3, sharey=True), measures, strict=True):
-            _draw_measure(ax, rows, measure, f"{measure.name}  {_BETTER[measure.better]}")
+            _draw_measure(ax, rows, measure, f"{measure_title(measure.name)}  {_BETTER[measure.better]}")
     return chart.svg
 
 
 def measure_chart(report: ExperimentReport, measure: ReportMeasure) -> Markup:
     """Draw one measure of every configuration, narrow enough for a phone, without a title."""
     rows = [row for row in report.rows if row.test]
-    label = f"{measure.name} of each configuration"
+    label = f"{measure_title(measure.name)} of each configuration"
     with draw(NARROW, 0.5 + 0.28 * len(rows), f"measure {measure.name}", label=label) as chart:
         _draw_measure(chart.figure.subplots(), rows, measure, "")
     return chart.svg
@@ -96,7 +97,7 @@ def curves_chart(report: ExperimentReport, unit: str) -> Markup:
         legend: dict[str, Any] = {}
         for ax, measure in zip(panels(chart.figure, len(measures), 2), measures, strict=True):
             legend |= _draw_curves(ax, report, unit, measure)
-            set_title(ax, measure)
+            set_title(ax, measure_title(measure))
         _draw_legend(chart.figure, legend, n_columns)  # more columns of long names would be cut off
     return chart.svg
 
@@ -106,7 +107,7 @@ def curve_chart(report: ExperimentReport, unit: str, measure: str) -> Markup:
     n_lines = 2 * len({curve.configuration for curve in report.curves if curve.unit == unit})
     n_lines += len({row.configuration for row in report.rows} - {c.configuration for c in report.curves})
     height = 2.3 + 0.18 * n_lines
-    label = f"{measure} by {unit}"
+    label = f"{measure_title(measure)} by {unit}"
     with draw(NARROW, height, f"curve {unit} {measure}", label=label) as chart:
         _draw_legend(chart.figure, _draw_curves(chart.figure.subplots(), report, unit, measure), 1)
     return chart.svg

@@ -12,6 +12,7 @@ from app.experiments.report.formatting import (
 )
 from app.experiments.report.schemas import Comparison, ExperimentReport, Summary
 from app.pages.markdown import escape
+from app.pages.measures import measure_title
 
 
 def render(report: ExperimentReport) -> str:
@@ -24,7 +25,7 @@ def render(report: ExperimentReport) -> str:
     lines += ["", "## Measures of held-out examples", "", *_measures_table(report), ""]
     failures = [(row.name, failure) for row in report.rows for failure in row.failures]
     if failures:
-        lines += ["## Cells without a result", ""]
+        lines += ["## Runs without a result", ""]
         lines += [f"- {escape(name)}, fold {f.fold}: {f.state}: {escape(f.detail)}" for name, f in failures]
         lines.append("")
     if any(comparison.tests for comparison in report.comparisons):
@@ -54,7 +55,7 @@ def format_summary(summary: Summary) -> str:
 
 
 def _measures_table(report: ExperimentReport) -> list[str]:
-    heads = [f"{escape(measure.name)} {ARROWS[measure.better]}" for measure in report.measures]
+    heads = [f"{escape(measure_title(measure.name))} {ARROWS[measure.better]}" for measure in report.measures]
     lines = [
         "| " + " | ".join(["configuration", *heads, "training, s"]) + " |",
         "|---" + "|---:" * (len(heads) + 1) + "|",
@@ -73,7 +74,7 @@ def _measures_table(report: ExperimentReport) -> list[str]:
 
 def _comparison_line(report: ExperimentReport, comparison: Comparison) -> str:
     texts = [
-        escape(comparison.measure),
+        escape(measure_title(comparison.measure)),
         escape(report.rows[comparison.first].name),
         escape(report.rows[comparison.second].name),
         f"{comparison.difference:+.4g}",

@@ -47,7 +47,7 @@ _ANNOTATED: Final = frozenset({"ANNOTATION_CREATED", "ANNOTATION_UPDATED", "ANNO
 
 async def _authorize(request: Request) -> None:
     head = head_of(request)
-    await authorize(request.scope, head.bearer or basic_password(head), "predict")
+    await authorize(request.scope, head.bearer or basic_password(head), ("predict",))
 
 
 router = APIRouter(

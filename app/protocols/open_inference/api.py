@@ -48,7 +48,6 @@ Version = Annotated[int | str, Depends(_version)]
 
 
 @router.get("")
-@router.get("/")
 def describe_server() -> ServerMetadata:
     """Describe the service."""
     return ServerMetadata(name="covey", version=__version__, extensions=EXTENSIONS)

@@ -36,7 +36,7 @@ def volume_chart(report: RouterReport) -> Markup | None:
     groups = _with_messages(report)
     if not groups:
         return None
-    label = f"Messages by {report.by} and disposition"
+    label = f"Messages by {report.by} and outcome"
     with draw(WIDTH, 1.0 + 0.28 * len(groups), "volume", label=label) as chart:
         ax = chart.figure.subplots()
         left = [0] * len(groups)

@@ -7,7 +7,7 @@ from functools import cache
 from jinja2 import Environment
 from markupsafe import Markup
 
-from app.pages.rendering import environment
+from app.pages.rendering import environment, percent
 from app.routing.report import charts
 from app.routing.report.schemas import DriftValue, Estimate, RouterReport, Share
 
@@ -61,18 +61,9 @@ def _render(template: str, report: RouterReport) -> str:
 @cache
 def _templates() -> Environment:
     templates = environment("app.routing.report")
-    templates.filters |= {"share": _share, "percent": _percent}
+    templates.filters |= {"share": _share}
     templates.globals |= {"shadow_name": charts.shadow_name}
     return templates
-
-
-def _percent(value: float | None) -> str:
-    """Format a share.
-
-    >>> _percent(0.1234), _percent(None)
-    ('12.3%', '')
-    """
-    return "" if value is None else f"{value:.1%}"
 
 
 def _share(value: Share | Estimate | None) -> Markup:
@@ -81,5 +72,5 @@ def _share(value: Share | Estimate | None) -> Markup:
         return Markup()
     point = value.share if isinstance(value, Share) else value.value
     return Markup('{} <span class="spread">{} to {}</span>').format(
-        f"{point:.1%}", f"{value.low:.1%}", f"{value.high:.1%}"
+        percent(point), percent(value.low), percent(value.high)
     )

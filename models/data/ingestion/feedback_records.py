@@ -19,6 +19,7 @@ from models.data.record import Declarations, Item, Items, Record, is_name, join_
 from models.data.store import StoredExamples
 from models.errors import BadDataError
 from models.mail.email import Email
+from models.mail.reader import read_email
 
 PAGE_SIZE = 100
 """Number of messages that are looked up in the store at a time."""
@@ -30,7 +31,7 @@ StoredMessages = Callable[[Sequence[str]], Iterator[tuple[str, Email]]]
 
 @dataclass
 class FeedbackCounts:
-    """What became of the messages with labels.
+    """How many messages with labels were found, and where.
 
     Attributes:
         n_relabelled: examples of the other data set that got the new labels.
@@ -57,10 +58,12 @@ class FeedbackRecords:
 
     Args:
         labels: the labels of messages, sorted.
-        other: the other data set, of e-mails; None if there is none.
+        other: the other data set, of e-mails or texts; None if there is none.
         stored: reads messages from the store.
         with_splits: whether messages that are added belong to the test or the training part; otherwise they
             belong to no part, unless the upload has one.
+        text_chars: messages become texts with at most this number of characters, because the examples of the
+            other data set are texts; None if they stay e-mails.
         warnings: further warnings for the report.
         progress: receives the counts after each message or batch of messages. An exception that it raises
             stops the work.
@@ -76,6 +79,7 @@ class FeedbackRecords:
         stored: StoredMessages,
         *,
         with_splits: bool,
+        text_chars: int | None = None,
         warnings: Sequence[str] = (),
         progress: Callable[[FeedbackCounts], None] = lambda _counts: None,
     ) -> None:
@@ -84,6 +88,7 @@ class FeedbackRecords:
         self._other = other
         self._stored = stored
         self._with_splits = with_splits
+        self._text_chars = text_chars
         self._other_warnings = warnings
         self._progress = progress
         self._ids = CompactStringSet()
@@ -159,9 +164,15 @@ class FeedbackRecords:
             self._progress(self.counts)
 
     def _add(self, record: Record, position: int, ids: Sequence[str | None]) -> None:
-        """Make an example of a message. Its id is the first one that is valid and that no other has."""
+        """Make an example of a message. Its id is the first one that is valid and that no other has.
+
+        A text has the id of the decision: it is found by its id only, and a Message-ID can occur twice.
+        """
         self._labels.is_used[position] = True
         self._set_labels(record, position)
+        if self._text_chars is not None and record.email is not None:
+            record.text = read_email(record.email).learning_text()[: self._text_chars]
+            record.email, ids = None, ()
         record.selected_by = self._labels.selected_by(position)
         if record.split is None and self._with_splits:
             record.split = "test" if self._labels.is_test[position] else "train"

@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from models.data.advice import Advice, Suggestion
 from models.data.record import join_first
 from models.unicode import normalize
 
@@ -98,16 +99,18 @@ def label_name_warnings(labels: Sequence[str], parents: Mapping[str, str]) -> It
     """
     groups = group_spellings(labels)
     if groups:
-        yield (
+        yield Advice(
             "labels that differ only in spelling, such as case or spaces: "
             f"{join_first(groups, separator='; ', form=lambda group: ' and '.join(map(repr, group)))}; "
-            "to merge them, set merge_labels to similar"
+            "to merge them, set merge_labels to similar",
+            Suggestion("merge_labels", "similar"),
         )
     missing = [label for label in labels if label.strip().casefold() in _MISSING]
     if missing:
-        yield (
+        yield Advice(
             f"labels that look like missing values: {join_first(missing)}; "
-            "to remove them, list them in remove_labels"
+            "to remove them, list them in remove_labels",
+            Suggestion("remove_labels", missing),
         )
     yield from _separator_warnings([label for label in labels if label not in parents], set(labels))
     openings = [label for label in labels if _has_half_a_pair(label, 0)]
@@ -132,10 +135,11 @@ def _separator_warnings(names: Sequence[str], labels: Collection[str]) -> Iterat
             if len(counts) < len(cut):  # few labels in many combinations
                 suspects = list(cut)
         if suspects:
-            yield (
+            yield Advice(
                 f"labels that contain {separator!r} between names of other labels: "
                 f"{join_first(suspects)}; "
-                f"if {separator!r} separates labels, set label_separator to {separator!r}"
+                f"if {separator!r} separates labels, set label_separator to {separator!r}",
+                Suggestion("options/label_separator", separator),
             )
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
+from models.data.advice import Advice, Suggestion, with_prefix
 from models.data.files.input_file import InputFile
 from models.data.ingestion.label_changes import LabelChanger, LabelChanges
 from models.data.ingestion.report import DatasetReport, ReportBuilder
@@ -96,9 +97,13 @@ def process_file(
         except BadDataError as error:
             records = [*processor.bad_records, *error.records][:MAX_REPORTED_RECORDS]
             other = other_format_of(start, name) if processor.most_records_are_bad else None
-            hint = f"; the content looks like the format {other}" if other else ""
-            raise BadDataError(str(error) + hint, records) from error
-        return processor.result()
+            message = error.message
+            if other is not None:
+                hint = f"{message}; the content looks like the format {other}"
+                message = Advice(hint, Suggestion("options/format", other))
+            raise BadDataError(message, records, name) from error
+        result = processor.result()
+        return replace(result, report=replace(result.report, format=name))
 
 
 class RecordProcessor:
@@ -150,7 +155,7 @@ class RecordProcessor:
                     self._accept(item)
                 except RecordError as error:
                     if item.file:
-                        error.reason = f"{item.file}: {error.reason}"
+                        error.reason = with_prefix(f"{item.file}: ", error.reason)
                     self._reject(error.at_line(item.line))
             elif isinstance(item, BadRecord):
                 self._reject(item)
@@ -249,8 +254,12 @@ class RecordProcessor:
         first = self.bad_records[0]
         fault = f"line {first.line}{f', {first.field}' if first.field else ''}: {first.reason}"
         if self._n_bad_records == 1:
-            return BadDataError(f"1 record cannot be used: {fault}")
-        return BadDataError(f"{at_least}{self._n_bad_records:,} records cannot be used; the first: {fault}")
+            message = f"1 record cannot be used: {fault}"
+        else:
+            message = f"{at_least}{self._n_bad_records:,} records cannot be used; the first: {fault}"
+        if not (at_least or self.most_records_are_bad):
+            message = Advice(message, Suggestion("max_bad_records", self._n_bad_records))
+        return BadDataError(message)
 
 
 def _change_labels(record: Record, changer: LabelChanger) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from models.data.advice import Suggestion, suggestions_in
 from models.data.duplicates import Duplicates
 from models.data.examples import Kind
 from models.data.ingestion.duplicates import DuplicateFinder
@@ -55,6 +56,8 @@ class DatasetReport:
         warnings: one sentence for each warning.
         n_bad_records: number of rejected records.
         bad_records: the first 20 rejected records.
+        suggestions: other ways to read the file, by the warnings that name them.
+        format: the format of the file; None if the examples do not come from a file.
     """
 
     kind: Kind
@@ -79,6 +82,8 @@ class DatasetReport:
     warnings: list[str] = field(default_factory=list)
     n_bad_records: int = 0
     bad_records: list[BadRecord] = field(default_factory=list)
+    suggestions: dict[str, Suggestion] = field(default_factory=dict)
+    format: str | None = None
 
     def by_frequency(self) -> list[tuple[str, int]]:
         """Return the labels with their counts, the most frequent first; ties are in label order."""
@@ -169,6 +174,7 @@ class ReportBuilder:
         counts = dict(sorted(self.label_counts.items()))
         cardinality = sum(counts.values()) / max(self.n_examples, 1)
         duplicates = self._duplicates.summary()
+        warnings = [*self._warnings(counts, duplicates, n_bad_records)]
         return DatasetReport(
             kind=self.kind,
             n_examples=self.n_examples,
@@ -189,32 +195,31 @@ class ReportBuilder:
             n_weighted=self._n_weighted,
             n_training_weighted=self._n_training_weighted,
             label_tree=dict(self.tree.parents),
-            warnings=[
-                *self.warnings,
-                *_document_warnings(
-                    self.n_examples,
-                    self._n_unlabelled,
-                    self._empty_lines,
-                    self._wrongly_decoded_lines,
-                    any_unknown=bool(self._n_with_unknown),
-                ),
-                *_duplicate_warnings(duplicates),
-                *self._split_warnings(),
-                *self._fold_warnings(),
-                *label_name_warnings(list(counts), self.tree.parents),
-                *_label_count_warnings(counts, self.n_examples),
-                *self._unknown_warnings(),
-                *self._weight_warnings(),
-                *self._tree_warnings(),
-                *(
-                    [f"rejected records: {n_bad_records:,}; they are not in the data set"]
-                    if n_bad_records
-                    else []
-                ),
-            ],
+            warnings=warnings,
             n_bad_records=n_bad_records,
             bad_records=bad_records,
+            suggestions=suggestions_in([*warnings, *(record.reason for record in bad_records)]),
         )
+
+    def _warnings(self, counts: dict[str, int], duplicates: Duplicates, n_bad_records: int) -> Iterable[str]:
+        yield from self.warnings
+        yield from _document_warnings(
+            self.n_examples,
+            self._n_unlabelled,
+            self._empty_lines,
+            self._wrongly_decoded_lines,
+            any_unknown=bool(self._n_with_unknown),
+        )
+        yield from _duplicate_warnings(duplicates)
+        yield from self._split_warnings()
+        yield from self._fold_warnings()
+        yield from label_name_warnings(list(counts), self.tree.parents)
+        yield from _label_count_warnings(counts, self.n_examples)
+        yield from self._unknown_warnings()
+        yield from self._weight_warnings()
+        yield from self._tree_warnings()
+        if n_bad_records:
+            yield f"rejected records: {n_bad_records:,}; they are not in the data set"
 
     def _split_warnings(self) -> Iterable[str]:
         used = [name for name in ("train", "validation", "test") if self._splits[name]]

@@ -6,14 +6,15 @@ import csv
 import re
 from collections.abc import Iterator, Sequence
 from io import BufferedReader
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal, Self, cast
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from models.data.advice import Advice, Suggestion
 from models.data.files.input_file import InputFile
 from models.data.files.lines import BOM, as_utf8, guess_utf16
 from models.data.limits import IngestLimits
-from models.data.options import Name, TableOptions
+from models.data.options import Name, Names, TableOptions
 from models.data.record import Declarations, Items, RecordError, join_first
 from models.data.record_mapper import RecordMapper, Table, ValueSyntax
 from models.errors import BadDataError, BadRecord
@@ -35,6 +36,9 @@ class CSVOptions(TableOptions):
     """Options of a CSV file."""
 
     format: Literal["csv"]
+    labels_in: Names | None = None
+    """Several columns that each contain labels, such as a first and a second department. Set only one of
+    ``labels``, ``labels_in`` and ``label_columns``."""
     columns: Annotated[list[Name | None], Field(min_length=1)] | None = None
     """The names of the columns of a file without a header row, in their order; null for a column to omit."""
     delimiter: Delimiter | None = None
@@ -44,6 +48,12 @@ class CSVOptions(TableOptions):
     """The decimal mark of numbers."""
     encoding: Literal["utf-8", "utf-16", "cp1252", "latin-1"] = "utf-8"
     """The character encoding, unless the file has a byte order mark. Older spreadsheets use ``cp1252``."""
+
+    @model_validator(mode="after")
+    def _labels_in_one_way(self) -> Self:
+        if self.labels_in is not None and (self.labels is not None or self.label_columns is not None):
+            raise ValueError("set only one of labels, labels_in and label_columns")
+        return self
 
 
 def read_csv(file: InputFile, options: CSVOptions, limits: IngestLimits) -> Items:
@@ -219,9 +229,8 @@ class _Lines:
         try:
             return line.decode(self._encoding)
         except UnicodeDecodeError as error:
-            raise BadDataError(
-                f"the first line is not valid {self._encoding}: {error}; set the option encoding"
-            ) from error
+            message = f"the first line is not valid {self._encoding}: {error}; set the option encoding"
+            raise BadDataError(self._advise(message)) from error
 
     def push_back(self, line: str) -> None:
         """Let the rows begin with a line that has been read."""
@@ -245,11 +254,16 @@ class _Lines:
             except UnicodeDecodeError as error:
                 column = len(line[: error.start].decode(self._encoding)) + 1
                 byte = line[error.start]
-                self.decoding_error = (
+                self.decoding_error = self._advise(
                     f"line {self._number}, column {column}: byte 0x{byte:02x} is not valid {self._encoding}; "
                     "save the file as UTF-8, or set the option encoding"
                 )
                 yield line.decode(self._encoding, "surrogateescape")
+
+    def _advise(self, error: str) -> str:
+        """Suggest the usual encoding of files that are not in UTF-8."""
+        suggestion = Suggestion("options/encoding", "cp1252")
+        return Advice(error, suggestion) if self._encoding == "utf-8" else error
 
     def begin_record(self) -> int:
         """Reset the state for the next record. Return the 1-based line in which it begins."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from models.data.advice import Advice, Suggestion
 from models.data.files.containers import reject_foreign_content, reject_office_document
 from models.data.files.input_file import InputFile, open_input_file
 from models.data.files.lines import BOM, find_wide_encoding
@@ -28,6 +29,7 @@ _FASTTEXT = re.compile(
     rb"^(?:[0-9]{1,12}[ \t]{1,9})?[\"']?" + LABEL_PREFIX.encode() + rb"[^\s,;|\"]+[,;:]?(?:[ \t]|\r?$)",
     re.MULTILINE,
 )
+_START_BYTES = 2**16
 _CSV_DELIMITERS = (b",", b";", b"\t", b"|")
 
 
@@ -115,6 +117,8 @@ def _detect_text(start: bytes) -> str:
         start = start.replace(b"\r", b"\n")
     if _ARFF.match(start):
         return "arff"
+    if len(start) < _START_BYTES and not start.strip():
+        raise BadDataError("the file is empty; a data set needs at least one example")
     lines = [line for line in start.splitlines() if line.strip() and not line.startswith(b"#")]
     first = lines[0] if lines else b""
     if first.lstrip().startswith((b"{", b"[")):
@@ -125,9 +129,8 @@ def _detect_text(start: bytes) -> str:
         return "fasttext"
     if any(delimiter in first for delimiter in _CSV_DELIMITERS):
         return "csv"
-    raise BadDataError(
-        f"the format cannot be detected from the content; set format to one of {', '.join(FORMATS)}"
-    )
+    message = f"the format cannot be detected from the content; set format to one of {', '.join(FORMATS)}"
+    raise BadDataError(Advice(message, Suggestion("options/format", choices=list(FORMATS))))
 
 
 def _is_svmlight(lines: Sequence[bytes]) -> bool:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+from posixpath import commonpath
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from models.data.advice import Advice, Suggestion
 from models.data.files.input_file import InputFile
 from models.data.files.zip_archive import ZipArchive, open_zip_archive
 from models.data.files.zip_names import NameEncoding
@@ -36,8 +39,9 @@ class EmlZipOptions(FormatOptionsBase):
     """How folders become labels."""
 
     format: Literal["eml_zip"]
-    root: str = ""
-    """The folder in the zip that contains the label folders. By default, the top level."""
+    root: str | None = None
+    """The folder in the zip that contains the label folders; empty for the top level. By default, an outer
+    folder that contains all others and no message is not a part of the labels."""
     tree: bool = False
     """Whether nested folders are a label tree. If false, ``a/b`` is an ordinary label."""
     label_header: HeaderName | Annotated[list[HeaderName], Field(min_length=1, max_length=20)] | None = None
@@ -62,21 +66,32 @@ def read_eml_zip(file: InputFile, options: EmlZipOptions, limits: IngestLimits) 
     with open_zip_archive(file, limits, options.name_encoding) as archive:
         skipped = Skipped()
         skipped.add("files of the operating system", count=archive.n_system_files)
-        members = _find_members(archive, options.root.strip("/"), skipped, limits)
+        root = (options.root or "").strip("/")
+        members = _find_members(archive, root, skipped, limits)
         if not members:
-            raise _no_messages(options.root, skipped)
+            raise _no_messages(root, skipped)
         labels = _Labels(options, limits)
+
+        def label_folders() -> set[str]:
+            return {
+                member.folder
+                for member in members
+                if labels.in_header(member, archive.names[member.index]) is None
+            }
+
+        folders = label_folders()
+        outer = _outer_folder(folders) if options.root is None else ""
+        if outer:
+            members = [replace(member, folder=member.folder.removeprefix(outer)) for member in members]
+            folders = label_folders()
         files = [_open_member(archive, member, labels, limits) for member in members]
-        folders = {
-            member.folder
-            for member in members
-            if labels.in_header(member, archive.names[member.index]) is None
-        }
         yield Declarations(warnings=[*archive.warnings, *skipped.warnings()])
         messages = [file for file in files if isinstance(file, _MessageFile)]
         for message in sorted(messages, key=lambda file: file.position):  # sequential reads are faster
             message.find_key()
-        yield from read_store(files, lambda: _declarations(folders, files, options), archive.begin_pass)
+        yield from read_store(
+            files, lambda: _declarations(folders, files, options, outer), archive.begin_pass
+        )
 
 
 def _find_members(archive: ZipArchive, root: str, skipped: Skipped, limits: IngestLimits) -> list[MailMember]:
@@ -96,6 +111,22 @@ def _find_members(archive: ZipArchive, root: str, skipped: Skipped, limits: Inge
         else:
             skipped.add(f"messages or mailboxes outside the folder {root!r}", name)
     return sorted(members, key=lambda member: archive.names[member.index])
+
+
+def _outer_folder(folders: Collection[str]) -> str:
+    """Return the path of the folders that contain all label folders and no message, with a slash at the end.
+
+    A single folder is a label with its whole path, because nothing tells where the label begins.
+
+    >>> _outer_folder(["mail/2026/a", "mail/2026/b"]), _outer_folder(["mail", "mail/a"])
+    ('mail/2026/', '')
+    >>> _outer_folder(["mail/a"])
+    ''
+    """
+    if len(folders) < 2:
+        return ""
+    path = commonpath([folder.rpartition("/")[0] for folder in folders])
+    return f"{path}/" if path else ""
 
 
 def _no_messages(root: str, skipped: Skipped) -> BadDataError:
@@ -231,14 +262,22 @@ def _strip_emlx(raw: bytes) -> bytes:
     return raw[start : plist if plist >= 0 else len(raw)]
 
 
-def _declarations(folders: set[str], files: Sequence[MailFile], options: EmlZipOptions) -> Declarations:
-    warnings = []
+def _declarations(
+    folders: set[str], files: Sequence[MailFile], options: EmlZipOptions, outer: str
+) -> Declarations:
+    warnings: list[str] = []
     tops = {folder.partition("/")[0] for folder in folders}
-    if len(tops) == 1 and all("/" in folder for folder in folders):
-        (top,) = tops
-        warnings.append(
-            f"every label begins with {top}/; if {top} is only an outer folder, set the option root to {top}"
+    if outer:
+        text = (
+            f"the outer folder {outer} is not a part of the labels; if it is one, set the option root to ''"
         )
+        warnings.append(Advice(text, Suggestion("options/root", "")))
+    elif len(tops) == 1 and len(folders) > 1:
+        (top,) = tops
+        text = (
+            f"every label begins with {top}; if {top} is only an outer folder, set the option root to {top}"
+        )
+        warnings.append(Advice(text, Suggestion("options/root", top)))
     odd = [file for file in files if isinstance(file, Mailbox) and any(file.oddities.warnings())]
     for file in odd[:_MAX_ODD_MAILBOXES]:
         warnings += file.oddities.warnings(f" in {quoted(file.name)}")

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, BinaryIO, cast
 
+from models.data.advice import with_prefix
 from models.data.files.containers import reject_foreign_content, reject_office_document
 from models.data.files.input_file import InputFile, open_input_file
 from models.data.files.lines import as_utf8
@@ -94,11 +95,13 @@ def _read_members(
                             item.file = file_name
                             yield item
                         elif isinstance(item, BadRecord):
-                            yield replace(item, reason=prefix + item.reason)
+                            yield replace(item, reason=with_prefix(prefix, item.reason))
                         else:
-                            yield replace(item, warnings=[prefix + warning for warning in item.warnings])
+                            yield replace(
+                                item, warnings=[with_prefix(prefix, warning) for warning in item.warnings]
+                            )
                 except BadDataError as error:
-                    raise BadDataError(prefix + str(error), error.records) from error
+                    raise BadDataError(with_prefix(prefix, error.message), error.records) from error
 
 
 def _has_only_carriage_returns(start: bytes) -> bool:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from models.data.advice import Advice, Suggestion
 from models.data.limits import IngestLimits
 from models.data.options import TableOptions
 from models.data.record import Declarations, RecordError, check_name, join_first, quoted
@@ -71,14 +72,18 @@ def assign_columns(table: Table, options: TableOptions, limits: IngestLimits) ->
     """
     find = _Finder(table.names, options.ignore or ())
     flags = [find.named(name, options.flags_option) for name in options.own_columns or ()]
-    labels = None if options.own_columns is not None else find.labels(options.common_column)
+    labels = [find.named(name, "labels_in") for name in options.several_columns]
+    if not labels and options.own_columns is None:
+        labels = [find.labels(options.common_column)]
     if flags and options.label_names:
         raise BadDataError(
             "the option label_names needs one column of labels; rename the label columns instead"
         )
     document = _find_document(table, options, find)
     texts, email, features = _find_parts(options, find, document)
-    taken = {*flags, *texts, *email.values(), *filter(None, (labels, document and document[1]))}
+    taken = {*flags, *labels, *texts, *email.values()}
+    if document is not None:
+        taken.add(document[1])
     attributes = {}
     for role in ROLES:
         named = getattr(options, role.name, None)
@@ -109,7 +114,7 @@ def assign_columns(table: Table, options: TableOptions, limits: IngestLimits) ->
         raise BadDataError(
             f"the column {quoted(min(both))} is in the option ignore and has a role; choose one"
         )
-    joinable = {labels, *(texts if options.text is not None else ())} if table.types is None else set()
+    joinable = {*labels, *(texts if options.text is not None else ())} if table.types is None else set()
     joined = find.repeated(taken, joinable)
     by_name: dict[str, list[Field]] = {}
     for name, key in zip(table.names, table.keys, strict=True):
@@ -124,7 +129,7 @@ def assign_columns(table: Table, options: TableOptions, limits: IngestLimits) ->
     return TableColumns(
         Assignment(
             attributes=[(role, by_name[name][0]) for role, name in attributes.items()],
-            labels=fields(labels) if labels is not None else (),
+            labels=fields(*labels),
             flags=fields(*flags),
             texts=text_fields,
             joins_texts=len(text_fields) > 1,
@@ -223,17 +228,18 @@ def _default_features(table: Table, taken: Collection[str]) -> tuple[list[str], 
             _MAX_LISTED,
             form=quoted if types is None else lambda name: f"{quoted(name)} ({types[name]})",
         )
-        raise BadDataError(
+        message = (
             "no column is left for the document; set the option text, features or email; "
             f"the columns are {columns}"
         )
+        raise BadDataError(Advice(message, Suggestion("options/text", choices=list(table.names))))
     return features, row_numbers
 
 
-def _label_numbers(table: Table, options: TableOptions, column: str | None) -> LabelNumbers | None:
+def _label_numbers(table: Table, options: TableOptions, columns: Sequence[str]) -> LabelNumbers | None:
     if options.label_names:
         return LabelNumbers(options.label_names, options.first_label)
-    names = None if column is None else table.label_names(column)
+    names = table.label_names(columns[0]) if len(columns) == 1 else None
     return LabelNumbers(names, 0) if names else None
 
 
@@ -253,9 +259,8 @@ class _Finder:
     def named(self, name: str, option: str) -> str:
         """Return the column that an option names."""
         if name not in self.counts:
-            raise BadDataError(
-                f"the option {option} names the column {quoted(name)}, which does not exist; "
-                f"the columns are {join_first(self._names, _MAX_LISTED)}"
+            raise self._missing(
+                f"the option {option} names the column {quoted(name)}, which does not exist", option
             )
         return name
 
@@ -269,11 +274,17 @@ class _Finder:
         """Return the column of all labels."""
         found = self.named_or_default(name, "labels") or self.named_or_default(None, "label")
         if found is None:
-            raise BadDataError(
+            raise self._missing(
                 "there is no column 'labels'; set the option labels to the column that contains the labels, "
-                f"or to the list of label columns; the columns are {join_first(self._names, _MAX_LISTED)}"
+                "or to the list of label columns",
+                "labels",
             )
         return found
+
+    def _missing(self, message: str, option: str) -> BadDataError:
+        """Return the error of an option that must name one of the columns."""
+        text = f"{message}; the columns are {join_first(self._names, _MAX_LISTED)}"
+        return BadDataError(Advice(text, Suggestion(f"options/{option}", choices=list(self._names))))
 
     def repeated(self, roles: Collection[str], joinable: Collection[str | None]) -> dict[str, int]:
         """Return how many columns have each name that occurs more than once.

@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
+from models.data.advice import Advice, Suggestion
 from models.data.examples import SelectedBy, Split
 from models.data.limits import IngestLimits
 from models.data.record import (
@@ -250,12 +251,15 @@ def number_of_text(text: str, field: str, decimal: DecimalMark = ".") -> float:
         number = math.nan
     if not math.isfinite(number) or "_" in text:
         example = f"-1{decimal}5 or 2e-3"
-        hint = ""
+        error = f"{quoted(text)} is not a finite number such as {example}"
         if decimal == "." and _DECIMAL_COMMA.fullmatch(text):
-            hint = '; if it has a decimal comma, set the option decimal to ","'
+            error = Advice(
+                f'{error}; if it has a decimal comma, set the option decimal to ","',
+                Suggestion("options/decimal", ","),
+            )
         elif decimal == "," and "." in text:
-            hint = "; write it with a comma and without separators of thousands"
-        raise RecordError(f"{quoted(text)} is not a finite number such as {example}{hint}", field)
+            error += "; write it with a comma and without separators of thousands"
+        raise RecordError(error, field)
     return number
 
 
@@ -263,7 +267,7 @@ def parse_flag(value: object, field: str) -> bool | None:
     """Return whether a label column states that the label applies; None if it is unknown.
 
     Raises:
-        RecordError: the value is neither a yes nor a no, nor states that nobody knows.
+        RecordError: the value is neither a yes nor a no, nor states that it is unknown.
 
     >>> parse_flag(1.0, "billing"), parse_flag(" No ", "billing"), parse_flag("?", "billing")
     (True, False, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -260,10 +261,10 @@ def test_one_client_cannot_take_all_of_the_budget() -> None:
 
 
 def test_other_methods_are_not_allowed(client: InProcessApi) -> None:
-    for method in ("GET", "PUT", "PATCH", "DELETE", "OPTIONS"):
+    for method in ("GET", "PUT", "PATCH", "DELETE"):
         response = client.send(method, PREDICT)
         problem_of(response, 405, "method_not_allowed")
-        assert response.headers["Allow"] == "POST"
+        assert response.headers["Allow"] == "OPTIONS, POST"
     assert client.send("HEAD", PREDICT).status_code == 405
 
 
@@ -310,25 +311,21 @@ def test_an_invalid_query_is_rejected_with_its_place(client: InProcessApi, actio
     problem_of(response, 422, "invalid_request", "/query/explain")
 
 
+@pytest.mark.parametrize("action", ["messages", "message-parts"])
 @pytest.mark.parametrize(
     ("body", "status", "code", "pointer"),
     [
         ({"json": {"email": {"txt": "my invoice is wrong"}}}, 422, "invalid_request", "/email/txt"),
         ({"json": {"raw_email": "?"}}, 422, "invalid_request", "/raw_email"),
         ({"content": b"{", "headers": JSON}, 400, "malformed_request", ""),
-        (
-            {"content": b"", "headers": {"Content-Type": "message/rfc822"}},
-            415,
-            "unsupported_media_type",
-            None,
-        ),
+        ({"content": b"", "headers": {"Content-Type": "text/xml"}}, 415, "unsupported_media_type", None),
     ],
 )
 def test_bad_parts_of_a_message_are_rejected_with_their_place(
-    client: InProcessApi, body: dict[str, Any], status: int, code: str, pointer: str | None
+    client: InProcessApi, action: str, body: dict[str, Any], status: int, code: str, pointer: str | None
 ) -> None:
     create_router(client)
-    response = client.send("POST", "/v1/routers/r/message-parts", **body)
+    response = client.send("POST", f"/v1/routers/r/{action}", **body)
     problem_of(response, status, code, pointer)
 
 
@@ -337,22 +334,45 @@ def create_router(client: InProcessApi) -> None:
     client.send("PUT", "/v1/routers/r", json=router).raise_for_status()
 
 
-def test_json_is_refused_where_raw_messages_are_expected(client: InProcessApi) -> None:
-    response = client.send("POST", "/v1/routers/r/messages", json={"email": {"text": "my invoice"}})
-    assert response.status_code == 415
-    assert "JSON to the operation message-parts" in response.json()["detail"]
+def test_the_parts_of_a_message_are_the_same_message_wherever_they_are_sent(client: InProcessApi) -> None:
+    create_router(client)
+    for body in (
+        {"email": {"subject": "Invoice", "text": "my invoice is wrong again"}},
+        {"raw_email": base64.b64encode(b"Message-ID: <parts@x>\n\nmy invoice is wrong").decode()},
+    ):
+        first = client.call("POST", "/v1/routers/r/messages?explain=true", 200, json=body)
+        assert {"billing"} == {item["label"] for item in first["explanation"]}
+        second = client.call("POST", "/v1/routers/r/message-parts", 200, json=body)
+        assert second["decision_id"] == first["decision_id"]
+
+
+def test_a_message_as_json_has_the_limit_of_json(client: InProcessApi) -> None:
+    create_router(client)
+    limit = client.ctx.settings.max_body_bytes
+    assert limit < client.ctx.settings.max_message_bytes
+    body = {"email": {"text": "x" * limit}}
+    for action in ("messages", "message-parts"):
+        problem_of(client.send("POST", f"/v1/routers/r/{action}", json=body), 413, "too_large")
+
+
+def test_other_media_types_of_messages_are_refused_with_those_that_are_accepted(client: InProcessApi) -> None:
+    body: dict[str, Any] = {"content": b"late", "headers": {"Content-Type": "text/plain"}}
+    response = client.send("POST", "/v1/routers/r/messages", **body)
+    detail = problem_of(response, 415, "unsupported_media_type")["detail"]
+    assert "application/json" in detail
+    assert "message/rfc822" in detail
 
 
 NO_MESSAGES = {
-    "an object": (b'{"subject":"parcel","text":"my parcel is late"}', "message-parts"),
+    "an object": (b'{"subject":"parcel","text":"my parcel is late"}', "Content-Type: application/json"),
     "an object on several lines": (
         b'\n {\n"subject": "parcel",\n"text": "my parcel is late"\n}\n',
-        "message-parts",
+        "Content-Type: application/json",
     ),
-    "no valid object": (b"{subject: 'parcel'}", "message-parts"),
-    "an object after a byte order mark": (b'\xef\xbb\xbf{"email": {}}', "message-parts"),
-    "a list": (b'[{"text": "my parcel is late"}]', "message-parts"),
-    "a string": (b'"Subject: parcel\\n\\nmy parcel is late"', "message-parts"),
+    "no valid object": (b"{subject: 'parcel'}", "Content-Type: application/json"),
+    "an object after a byte order mark": (b'\xef\xbb\xbf{"email": {}}', "Content-Type: application/json"),
+    "a list": (b'[{"text": "my parcel is late"}]', "Content-Type: application/json"),
+    "a string": (b'"Subject: parcel\\n\\nmy parcel is late"', "Content-Type: application/json"),
     "pairs": (b"subject=my+parcel&text=it+is+late&empty=", "a form"),
     "a pair": (b"text=my%20parcel%3A+late", "a form"),
     "a multipart": (b'--b\r\nContent-Disposition: form-data; name="a"\r\n\r\nlate\r\n--b--\r\n', "a form"),
@@ -360,6 +380,8 @@ NO_MESSAGES = {
         b"--b\r\nContent-Type: text/plain\r\ncontent-disposition: form-data; name=a\r\n\r\nlate\r\n--b--\r\n",
         "a form",
     ),
+    "a document": (b"%PDF-1.7\nlate\n", "a PDF document; send the e-mail that contains it"),
+    "an Outlook file": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1late", "Outlook file (.xls, .doc, .msg); send"),
     "nothing": (b"", "neither a header field nor a text"),
     "blank lines": (b"\r\n \r\n", "neither a header field nor a text"),
     "no text": (b"<p></p>", "neither a header field nor a text"),
@@ -599,13 +621,3 @@ def test_a_prediction_that_takes_long_leaves_the_event_loop(
 
     first, second = threads
     assert first is not second is client.run(loop_thread)
-
-
-@pytest.mark.parametrize(("forwarded", "scheme"), [({}, "http"), ({"X-Forwarded-Proto": "https"}, "https")])
-def test_a_redirect_keeps_the_scheme_that_a_proxy_on_this_machine_names(
-    client: InProcessApi, forwarded: dict[str, str], scheme: str
-) -> None:
-    response = client.send("GET", "/v1/models/", headers=forwarded)
-    assert response.status_code == 307
-    assert response.headers["location"].startswith(f"{scheme}://")
-    assert response.headers["location"].endswith("/v1/models")

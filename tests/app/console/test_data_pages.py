@@ -77,7 +77,7 @@ def test_the_report_shows_sizes_labels_duplicates_conflicts_and_warnings(
     assert "alert('1')" not in get(api, "/console/datasets")
     html = get(api, f"/console/datasets/{dataset}")
     text = text_of(html)
-    for fact in ("Examples 42 texts", "Duplicates 1 ", "Conflicts 1 ", "Labels of an example 1."):
+    for fact in ("Examples 42 texts", "Duplicates 1 ", "Conflicts 1 ", "Labels per example 1."):
         assert fact in text
     assert "⚠ Equal documents with different labels: 1 (lines 41 and 42)." in text
     assert f"/console/datasets/{dataset}/examples?label=billing" in html
@@ -169,7 +169,7 @@ def test_a_failed_data_set_names_the_lines_and_takes_a_corrected_file(api: InPro
     created = uploaded(api, b'{"text": "a", "labels": ["x"]}\n{"text": "b"}\n', format="jsonl")
     html = get(api, f"/console/datasets/{created}")
     text = text_of(html)
-    assert "The content could not be used." in text
+    assert "We could not read this file." in text
     assert re.search("Line or record Field What is wrong 2 ", text)
     assert f'data-upload data-dataset="{created}"' in html
 
@@ -219,10 +219,10 @@ def test_a_training_shows_its_curve_its_measures_and_its_version(
     assert "helpdesk" in page(api, "/console/training")
     html = get(api, f"/console/training/{trained['id']}")
     assert "/console/models/helpdesk/versions/" in html
-    assert 'role="img" aria-label="loss_bound by rounds"' in html
+    assert 'role="img" aria-label="Loss bound by rounds"' in html
     assert "data-live" not in html
     text = text_of(html)
-    assert "Values rounds loss_bound 1 " in text
+    assert "Values rounds Loss bound 1 " in text
     assert "held-out examples" in text
 
 
@@ -269,7 +269,7 @@ def experiment(api: InProcessApi, dataset: str) -> str:
     created: str = api.call("POST", "/v1/experiments", 202, json=body)["id"]
     running = get(api, f"/console/experiments/{created}")
     assert 'data-live="3"' in running
-    assert "0 of 4 cells have ended" in running
+    assert "0 of 4 runs finished" in running
     in_process.work(api.ctx)
     return created
 
@@ -278,14 +278,14 @@ def test_the_report_of_an_experiment_names_the_winner(api: InProcessApi, experim
     assert "4 of 4" in page(api, "/console/experiments")
     html = get(api, f"/console/experiments/{experiment}")
     text = text_of(html)
-    assert "Best by f1 micro" in text
+    assert "Best by Overall quality (F1)" in text
     assert "data-live" not in html
     report = api.call("GET", f"/v1/experiments/{experiment}/report", 200)
     (best, *_) = [row for row in report["rows"] if row["test"]["f1_micro"]["best"]]
     link = f"experiment={experiment}&amp;configuration={best['configuration']}"
     assert re.search(f'class="button main" href="[^"]*{link}"', html)
-    assert 'aria-label="f1_micro of each configuration"' in html
-    assert 'aria-label="hamming_loss by rounds"' in html
+    assert 'aria-label="Overall quality (F1) of each configuration"' in html
+    assert 'aria-label="Hamming loss by rounds"' in html
 
 
 def test_the_form_of_an_experiment_proposes_learners_and_measures(api: InProcessApi, dataset: str) -> None:

@@ -64,6 +64,11 @@ def trainer(api: InProcessApi, decision: dict[str, Any]) -> Visitor:
     return visitor(api, "read", "predict", "train")
 
 
+@pytest.fixture(scope="module")
+def corrector(api: InProcessApi, decision: dict[str, Any]) -> Visitor:
+    return visitor(api, "review")
+
+
 def test_routers_are_listed_with_the_messages_that_wait(reader: Visitor, trainer: Visitor) -> None:
     text = reader.see("/console/routers")
     assert '<a href="/console/routers/desk/review">1<span' in text
@@ -73,10 +78,10 @@ def test_routers_are_listed_with_the_messages_that_wait(reader: Visitor, trainer
 
 
 def test_messages_are_routed_only_with_the_scope_predict(reader: Visitor, reviewer: Visitor) -> None:
-    assert "sign in with a key that has the scope predict" in reader.see("/console/routers/desk")
+    assert "you need the scope predict" in reader.see("/console/routers/desk")
     text = reviewer.see("/console/routers/desk")
     assert 'data-router="/v1/routers/desk"' in text
-    assert "1 message waits for a review" in text
+    assert "1 message awaiting review" in text
     reader.see("/console/routers/none", status=404)
 
 
@@ -101,6 +106,29 @@ def test_the_review_queue_shows_the_message_and_its_likely_labels(
     assert 'id="correction"' not in reader.see(path)
 
 
+def test_the_queue_has_messages_without_a_department_and_is_filtered(
+    reviewer: Visitor, decision: dict[str, Any]
+) -> None:
+    api = reviewer.api
+    router = {**ROUTER, "review_below": None, "review_sample": 0}
+    api.call("PUT", "/v1/routers/lost", 200, json=router)
+    headers = {"Content-Type": "message/rfc822"}
+    raw = b"Subject: xyzzy\r\n\r\nplugh\r\n"
+    lost = api.call("POST", "/v1/routers/lost/messages", 200, content=raw, headers=headers)
+    assert lost["disposition"] == "fallback"
+    path = "/console/routers/lost/review"
+    form = f'data-decision="/v1/decisions/{lost["decision_id"]}/feedback"'
+    assert form in reviewer.see(path)
+    shown = reviewer.see(f"{path}?reason=fallback")
+    assert form in shown
+    assert 'href="/console/routers/lost/review?reason=fallback" aria-current="true"' in shown
+    assert f"review?reason=fallback&amp;saved={lost['decision_id']}" in shown, (
+        "the next one is of the same kind"
+    )
+    assert "No department was found, so the message went to the fallback." in shown
+    assert "No message of this kind awaits a review" in reviewer.see(f"{path}?reason=sample")
+
+
 def test_a_decision_shows_why_and_its_feedback(trainer: Visitor, decision: dict[str, Any]) -> None:
     path = f"/console/routers/desk/decisions/{decision['decision_id']}"
     text = trainer.see(path)
@@ -118,7 +146,7 @@ def test_a_decision_shows_why_and_its_feedback(trainer: Visitor, decision: dict[
     api.call("POST", f"/v1/decisions/{second}/feedback", 200, json=feedback)
     assert re.search(r'value="support" checked', trainer.see(f"/console/routers/other/decisions/{second}"))
     empty = trainer.see(f"/console/routers/other/review?saved={second}")
-    assert "No message waits for a person" in empty
+    assert "No message awaits a review" in empty
     assert "support" in empty[empty.index('id="saved"') :]
 
 
@@ -131,6 +159,14 @@ def test_decisions_are_found_by_disposition_feedback_and_department(
     assert link in reader.see(f"{path}?disposition=review&feedback=none&label=")
     assert link not in reader.see(f"{path}?disposition=fallback")
     assert link not in reader.see(f"{path}?label=nothing")
+
+
+def test_the_decisions_that_are_shown_can_be_exported(reader: Visitor, decision: dict[str, Any]) -> None:
+    path = "/console/routers/desk/decisions"
+    for query, n in ((f"disposition=review&sender=ann&label={decision['ranking'][-1]['label']}", 0), ("", 1)):
+        links = re.findall(r'<a download href="([^"]+)"', reader.see(f"{path}?{query}"))
+        csv, ndjson = (reader.get(unescape(link)).text.splitlines() for link in links)
+        assert (len(csv), len(ndjson)) == (n + 1, n)
 
 
 @pytest.mark.parametrize("by", ["department", "week", "version"])
@@ -155,3 +191,20 @@ def test_settings_are_a_form_that_keeps_what_it_has_no_field_for(reader: Visitor
     assert "Delete this router" not in shown
     assert '<option value="live" selected>' in trainer.see("/console/routers/new")
     reader.see("/console/routers/new", status=403)
+
+
+def test_a_reviewer_without_other_scopes_sees_only_what_a_review_needs(
+    corrector: Visitor, decision: dict[str, Any]
+) -> None:
+    assert corrector.get("/console").headers["Location"] == "/console/routers"
+    text = corrector.see("/console/routers")
+    assert "/console/models" not in text
+    assert "/console/datasets" not in text
+    text = corrector.see("/console/routers/desk/review")
+    for path in ("", "/report", "/settings"):
+        assert f'href="/console/routers/desk{path}"' not in text
+        corrector.see(f"/console/routers/desk{path}", status=403)
+    text = corrector.see(f"/console/routers/desk/decisions/{decision['decision_id']}")
+    assert "My invoice and refund are wrong" in text, "the kept message"
+    assert 'data-decision="/v1/decisions/' in text, "the form of a correction"
+    corrector.see("/console/routers/desk/decisions?text=invoice")

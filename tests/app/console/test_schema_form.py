@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from app.console.schema_form import Field, SchemaForm
+from app.console.training import ADVANCED, BASIC
+from app.console.words import words_for
 from app.datasets.schemas import DatasetCreate
+from app.experiments.schemas import ExperimentCreate
+from app.pages.measures import MEASURES
 from app.training.schemas import TrainingJobCreate
 from models import catalog
 from models.data.readers.registry import FORMATS
 
 TRAINING = SchemaForm(TrainingJobCreate.model_json_schema())
+LEARNERS = [item.algorithm for item in catalog.describe()]
 NAMES = list(TrainingJobCreate.model_fields)
 
 
@@ -138,3 +145,41 @@ def test_the_format_of_an_upload_is_detected_unless_a_person_chooses_it() -> Non
     assert body == DatasetCreate.model_validate(
         {"name": "x", "options": {"format": "csv", "text": "body", "labels": ["a", "b"]}}
     )
+
+
+FORMS = (
+    (TrainingJobCreate, [*BASIC, *ADVANCED]),
+    (ExperimentCreate, ["name", "split", "seed"]),
+    (DatasetCreate, ["options", "merge_labels", "max_bad_records"]),
+)
+
+
+def texts(fields: Sequence[Field]) -> Iterator[tuple[str, str, str]]:
+    """Yield each name of the API in fields, the words that the form shows for it, and the help."""
+    for field in (field for field in fields if field.control != "constant"):
+        name = field.name.removesuffix("/kind").rpartition("/")[2]
+        yield name, field.label, str(field.help)
+        for choice, words in field.options:
+            yield str(choice), words, ""
+        yield from texts(field.fields)
+        for variant in field.variants:
+            yield variant.key, variant.label, str(variant.help)
+            yield from texts(variant.fields)
+
+
+@pytest.mark.parametrize(("schema", "names"), FORMS, ids=lambda value: getattr(value, "__name__", ""))
+def test_forms_use_no_names_of_the_api(schema: type[BaseModel], names: list[str]) -> None:
+    shown = set(texts(SchemaForm(schema.model_json_schema()).fields(names, {})))
+    assert len(shown) > 5
+    missing = {name for name, words, _ in shown if "_" in name and words.lower() == name.replace("_", " ")}
+    assert [name for name in missing if not words_for(name)] == [], "add words to app/console/words.py"
+    for _, _, help_ in shown:
+        assert "/v1/" not in help_
+        assert not re.search(rf"<code>({'|'.join(MEASURES)}|{'|'.join(LEARNERS)})</code>", help_), help_
+
+
+def test_a_name_has_a_pattern_that_browsers_accept_and_explain() -> None:
+    (field,) = TRAINING.fields(["model"], {})
+    # With the flag `v`, browsers reject a hyphen without a backslash in a class.
+    assert field.attributes["pattern"] == r"[A-Za-z0-9][A-Za-z0-9_\-]{0,63}"
+    assert field.attributes["title"].startswith("Letters, digits, - and _")

@@ -150,6 +150,30 @@ def test_corrections_and_the_old_data_set_become_the_next_one(desk: Desk) -> Non
     assert desk.service.call("GET", f"/v1/training-jobs/{job['id']}", 200)["state"] == "succeeded"
 
 
+def test_messages_join_a_data_set_of_texts_as_the_model_reads_them(desk: Desk) -> None:
+    desk.configure(review_sample=1)
+    texts = [
+        {"id": "a", "text": "the parcel is late", "labels": ["shipping"], "split": "train"},
+        {"id": "b", "text": "the price is too high", "labels": ["sales"], "split": "test"},
+    ]
+    old = desk.service.dataset(texts)
+    decisions = [desk.route(number, "billing")["decision_id"] for number in range(1, 7)]
+    dataset = desk.create(and_dataset=old)
+    assert (dataset["state"], dataset["kind"]) == ("ready", "text")
+    items = desk.service.call("GET", f"/v1/datasets/{dataset['id']}/examples", 200)["items"]
+    assert items[:2] == texts
+    assert [item["id"] for item in items[2:]] == decisions
+    assert items[2]["text"] == "mail 1\nmy invoice is wrong"
+    assert {item["selected_by"] for item in items[2:]} == {"sample"}
+    assert [item["split"] for item in items[2:]].count("test") == 1, "a fifth of the sample tests"
+
+    desk.route(2, "returns")
+    again = desk.create(and_dataset=dataset["id"])
+    changed = desk.service.call("GET", f"/v1/datasets/{again['id']}/examples", 200)["items"]
+    assert [item["labels"] for item in changed[2:4]] == [["billing"], ["returns"]]
+    assert len(changed) == len(items), "a message that is in the data set gets the labels of the feedback"
+
+
 def test_only_corrections_or_only_confirmations(desk: Desk) -> None:
     for number in (1, 2):
         decision = desk.route(number)
@@ -319,13 +343,14 @@ def test_a_failed_upload_accepts_other_content_unless_the_other_data_set_was_del
 
 def test_a_wrong_request_is_rejected_at_its_place(desk: Desk) -> None:
     text = desk.service.dataset()
+    numeric = desk.service.dataset([{"features": {"x": 1.0}, "labels": ["a"]}])
     of = {"router": desk.name}
     backwards = {**of, "from": "2026-01-02T00:00:00Z", "to": "2026-01-01T00:00:00Z"}
     cases: list[tuple[dict[str, Any], int, str, str]] = [
         ({"from_feedback": {"router": "none"}}, 404, "not_found", "/from_feedback/router"),
         ({"from_feedback": {}}, 422, "invalid_request", "/from_feedback/router"),
         ({"from_feedback": backwards}, 422, "invalid_request", "/from_feedback"),
-        ({"from_feedback": of, "and_dataset": text}, 422, "invalid_parameters", "/and_dataset"),
+        ({"from_feedback": of, "and_dataset": numeric}, 422, "invalid_parameters", "/and_dataset"),
         ({"from_feedback": of, "and_dataset": "ds_no"}, 404, "not_found", "/and_dataset"),
         ({"from_feedback": of, "format": "csv"}, 422, "invalid_request", ""),
         ({"from_feedback": of, "max_bad_records": 1}, 422, "invalid_request", ""),

@@ -36,6 +36,7 @@ from app.experiments.report.build import build_report
 from app.experiments.report.formatting import find_test
 from app.experiments.report.schemas import ExperimentReport, FailedCell, ReportFormat
 from app.experiments.schemas import ExperimentCreate
+from app.pages.measures import measure_title
 from app.pages.report import choose_format, negotiate
 from models.measures.significance import holm, paired_wald, wilcoxon_signed_rank
 
@@ -178,7 +179,7 @@ def test_markdown_has_the_table_with_the_best_in_bold(report: ExperimentReport) 
     text = markdown.render(report)
     table = [line for line in text.splitlines() if line.startswith("|")]
     head, _, *rows = table[:5]
-    assert head.startswith("| configuration | f1_micro ↑ | hamming_loss ↓ |")
+    assert head.startswith("| configuration | Overall quality (F1) ↑ | Hamming loss ↓ |")
     for line, row in zip(rows, report.rows, strict=True):
         cells = re.split(r"(?<!\\)\|", line)[1:-1]
         assert len(cells) == len(report.measures) + 2
@@ -282,7 +283,7 @@ def test_the_charts_are_well_formed_and_complete(report: ExperimentReport) -> No
     assert len(charts) == 1 + 2  # measures; curves by rounds, and by examples
     texts = [" ".join(ET.fromstring(svg).itertext()) for svg in charts]  # noqa: S314 - trusted
     for measure in report.measures:
-        assert measure.name in texts[0]
+        assert measure_title(measure.name) in texts[0]
     assert "mp_boost, held out" in texts[1]
     assert "mp_boost, training" in texts[1]
     assert "final value" in texts[1]

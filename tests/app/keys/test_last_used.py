@@ -39,7 +39,7 @@ def test_a_key_works_while_the_database_cannot_be_written(database: Database) ->
 
     event.listen(database.engine, "before_cursor_execute", refuse_writes)
     try:
-        assert asyncio.run(authenticate()) == Caller(key.id, ("read",))
+        assert asyncio.run(authenticate()) == Caller(key.id, "test", ("read",))
         for _ in range(2):
             with pytest.raises(exc.OperationalError):
                 last_used.flush()

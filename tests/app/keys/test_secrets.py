@@ -145,7 +145,7 @@ def test_every_invalid_secret_takes_the_same_steps(ctx: AppContext) -> None:
     def steps(secret: str) -> list[str]:
         taken.clear()
         caller = asyncio.run(authenticator.authenticate(secret))
-        return [*taken, "rejected" if caller is None else caller.key_id]
+        return [*taken, "rejected" if caller is None else caller.id]
 
     look = "looked up 64 digits"
     for secret in ("", "x", "cov_" + "A" * 43, key.secret[:-1], expired.secret, "x" * 100_000):

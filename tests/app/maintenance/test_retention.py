@@ -81,7 +81,7 @@ def test_files_that_a_row_references_are_kept(ctx: AppContext) -> None:
 def test_orphans_are_deleted_after_the_grace_period(ctx: AppContext) -> None:
     insert_dataset(ctx, "ds_2", storage_key="datasets/ds_2.2.parquet")
     orphans = [
-        "uploads/ds_2.req_1",  # its data set is ready
+        "uploads/ds_2.req_1",  # its data set does not refer to it any more
         "uploads/ds_gone.req_1",
         "datasets/ds_2.1.parquet",  # written by an attempt that lost its claim
         "datasets/ds_gone.1.parquet",

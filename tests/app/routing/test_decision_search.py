@@ -61,6 +61,7 @@ def store(db: Database, decisions: Sequence[dict[str, Any]]) -> None:
         tx.session.execute(insert(tables.DecisionLabel), labels)
 
 
+REASONS = {"routed": (), "review": ("any", "doubt"), "fallback": ("any", "fallback")}
 SAMPLED = {True: ("any", "sample"), False: ()}
 
 
@@ -77,8 +78,7 @@ def meets(row: dict[str, Any], conditions: DecisionFilter) -> bool:
         and (conditions.sender or "") in row["response"]["message"]["sender"]
         and (conditions.text is None or row["kept_message"] is not None)
         and (feedback is None or (row["feedback_state"] or "none") == feedback)
-        and conditions.review
-        in {None, *(("any", "doubt") if row["disposition"] == "review" else ()), *SAMPLED[row["sampled"]]}
+        and conditions.review in {None, *REASONS[row["disposition"]], *SAMPLED[row["sampled"]]}
     )
 
 
@@ -102,7 +102,7 @@ VALUES: dict[str, Sequence[Any]] = {
     "to": (START + 200 * SECOND,),
     "message_id": ("7@example.org", LONG_ID),
     "feedback": ("none", "agreed", "corrected"),
-    "review": ("any", "sample", "doubt"),
+    "review": ("any", "sample", "doubt", "fallback"),
     "subject": ("RÜCKGABE 3", "rückgabe", "x"),
     "sender": ("ann3@",),
     "text": ("whatever",),
@@ -199,6 +199,8 @@ PLANS = [
     (DecisionFilter(disposition="review", feedback="none"), QUEUE),
     (DecisionFilter(review="any", feedback="none"), QUEUE),
     (DecisionFilter(review="sample", feedback="none"), QUEUE),
+    (DecisionFilter(review="fallback", feedback="none"), QUEUE),
+    (DecisionFilter(review="fallback"), r"ix_decisions_router_id_disposition_id\b"),
     (DecisionFilter(review="doubt", feedback="none", version=3), QUEUE),
     (DecisionFilter(review="sample"), r"ix_decisions_router_id_sampled_id\b"),
     (DecisionFilter(review="sample", feedback="agreed"), r"ix_decisions_router_id_sampled_id\b"),

@@ -68,10 +68,14 @@ def test_a_message_of_the_sample_is_routed_and_waits_for_its_labels(service: InP
     assert (both["disposition"], both["sampled"]) == ("review", True)
     put_router(service, review_sample=0, review_below=1)
     assert route(service, "doubted")["disposition"] == "review"
+    unknown = route(service, "xyzzy", "plugh")
+    assert (unknown["disposition"], unknown["sampled"], unknown["message_kept"]) == ("fallback", False, True)
     put_router(service, review_sample=1)
     assert route(service, "", "")["disposition"] == "fallback"
 
-    assert found(service, "review=any&feedback=none") == {"", "drawn", "drawn and doubted", "doubted"}
+    everything = {"", "xyzzy", "drawn", "drawn and doubted", "doubted"}
+    assert found(service, "review=any&feedback=none") == everything
+    assert found(service, "review=fallback&feedback=none") == {"", "xyzzy"}
     assert found(service, "review=sample&feedback=none") == {"", "drawn", "drawn and doubted"}
     assert found(service, "review=doubt") == {"drawn and doubted", "doubted"}
     feedback = f"/v1/decisions/{drawn['decision_id']}/feedback"

@@ -299,7 +299,7 @@ def test_a_key_that_another_process_has_just_created_is_accepted(database: Datab
         key = await asyncio.to_thread(create_key, other)
         caller = await KeyAuthenticator(catalog, LastUsed(database)).authenticate(key.secret)
         assert caller is not None
-        assert caller.key_id == key.id
+        assert caller.id == key.id
 
     run(database, test)
 

@@ -121,6 +121,18 @@ def test_a_stream_continues_after_the_last_event_id(database: Database, finished
     assert collect(database, finished_job, after=10**17) == []
 
 
+def test_an_event_source_that_has_the_last_event_of_a_job_gets_no_content(
+    database: Database, queued_job: str
+) -> None:
+    streams = open_streams(database)
+    for after in (0, 1, 10**17):
+        assert streams.open("key", queued_job, after=after).status_code == 200  # more events can follow
+    finish(database, queued_job)
+    assert streams.open("key", queued_job, after=2).status_code == 200
+    for after in (3, 10**17):
+        assert streams.open("key", queued_job, after=after).status_code == 204
+
+
 def test_a_stream_has_more_events_than_one_page_or_than_are_kept(
     database: Database, queued_job: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

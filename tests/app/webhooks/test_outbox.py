@@ -271,6 +271,8 @@ def test_decisions_that_need_a_review_are_events_without_text_and_addresses(
     assert webhook_deliveries.queue_reviews(ctx.db) == 1
     (row,) = (row for row in deliveries(ctx.db) if row.decision_id == sampled)
     assert (row.data["disposition"], row.data["sampled"]) == ("routed", True)
+    decide(ctx, clock, disposition="fallback")
+    assert webhook_deliveries.queue_reviews(ctx.db) == 1
 
 
 def test_a_review_is_queued_once_also_if_it_is_committed_after_later_ones(

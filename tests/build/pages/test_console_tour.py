@@ -46,7 +46,7 @@ def test_from_a_file_to_a_corrected_message(page: Page) -> None:
     label = boxes.nth(1).get_attribute("value")
     page.keyboard.press("Enter")
     expect(page.locator("#saved")).to_contain_text(f"Saved for “{console_tour.SUBJECT}”: {label}")
-    expect(page.get_by_text("No message waits for a person.")).to_be_visible()
+    expect(page.get_by_text("No message awaits a review.")).to_be_visible()
     page.get_by_role("link", name="Report", exact=True).press("Enter")
     expect(page.get_by_role("heading", name="Volume")).to_be_visible()
     check_page(page)

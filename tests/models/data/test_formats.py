@@ -86,8 +86,10 @@ def test_a_detected_format_gives_the_same_data_set_as_a_named_one(
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "cannot be detected from the content; set format to one of jsonl, csv"),
-        (b"some words\n", "cannot be detected from the content"),
+        (b"", "the file is empty"),
+        (b"\xef\xbb\xbf\r\n", "the file is empty"),
+        (b"some words\n", "cannot be detected from the content; set format to one of jsonl, csv"),
+        (b"some words \n", "cannot be detected from the content"),
         ("some words\n".encode("utf-16"), "cannot be detected from the content"),
     ],
 )

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from models.data.advice import Suggestion
 from models.data.examples import Examples
 from models.data.ingestion.ingest import ingest
 from models.data.ingestion.report import DatasetReport
@@ -263,16 +264,28 @@ def test_nested_folders_can_be_a_label_tree(tmp_path: Path) -> None:
         )
 
 
-def test_an_outer_folder_can_be_removed_with_root(tmp_path: Path) -> None:
-    content = make_zip(("mail/a/1.eml", b"one"), ("mail/b/2.eml", b"two"))
+def test_an_outer_folder_is_no_part_of_the_labels_unless_root_is_empty(tmp_path: Path) -> None:
+    content = make_zip(("my/mail/a/1.eml", b"one"), ("my/mail/b/2.eml", b"two"))
     report, _ = read(content, "eml_zip", tmp_path)
-    assert list(report.label_counts) == ["mail/a", "mail/b"]
-    assert report.warnings[:1] == [
-        "every label begins with mail/; if mail is only an outer folder, set the option root to mail"
-    ]
-    report, _ = read(content, "eml_zip", tmp_path, root="mail")
     assert list(report.label_counts) == ["a", "b"]
-    assert not any("root" in warning for warning in report.warnings)
+    assert report.warnings[0] == (
+        "the outer folder my/mail/ is not a part of the labels; if it is one, set the option root to ''"
+    )
+    assert [*report.suggestions.values()] == [Suggestion("options/root", "")]
+    report, _ = read(content, "eml_zip", tmp_path, root="")
+    assert list(report.label_counts) == ["my/mail/a", "my/mail/b"]
+    assert [*report.suggestions.values()] == [Suggestion("options/root", "my")]
+    report, _ = read(content, "eml_zip", tmp_path, root="my/mail")
+    assert list(report.label_counts) == ["a", "b"]
+    assert [*report.suggestions.values()] == []
+
+
+def test_a_folder_with_messages_is_a_label(tmp_path: Path) -> None:
+    report, _ = read(make_zip(("mail/1.eml", b"one")), "eml_zip", tmp_path)
+    assert list(report.label_counts) == ["mail"]
+    report, _ = read(make_zip(("mail/1.eml", b"one"), ("mail/a/2.eml", b"two")), "eml_zip", tmp_path)
+    assert list(report.label_counts) == ["mail", "mail/a"]
+    assert [*report.suggestions.values()] == [Suggestion("options/root", "mail")]
 
 
 def test_unusable_zips_are_rejected(tmp_path: Path) -> None:

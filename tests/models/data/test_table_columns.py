@@ -91,7 +91,9 @@ def test_ignored_columns_are_not_features_and_may_be_repeated(tmp_path: Path) ->
 
 def test_the_error_for_a_column_of_words_states_how_to_ignore_it(tmp_path: Path) -> None:
     content = "f,colour,labels\n1,red,x\n"
-    with pytest.raises(BadDataError, match=r"'red' is not .*; if the column is not a feature, .* ignore"):
+    with pytest.raises(
+        BadDataError, match=r"'red' is not .*; if it is the text, .* text; .* not a feature, .* ignore"
+    ):
         read(content, tmp_path)
     with pytest.raises(BadDataError, match=r"'red' is not a finite number such as -1\.5 or 2e-3$"):
         read(content, tmp_path, features=["f", "colour"])

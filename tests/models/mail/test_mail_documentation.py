@@ -1,4 +1,4 @@
-"""The limits in docs/mail.md equal the limits in the code."""
+"""The limits in docs/background/mail.md equal the limits in the code."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from models.mail import limits
 
-DOCUMENTATION = Path(__file__).parents[3] / "docs" / "mail.md"
+DOCUMENTATION = Path(__file__).parents[3] / "docs" / "background" / "mail.md"
 
 
 def test_every_limit_is_documented_with_its_value() -> None:

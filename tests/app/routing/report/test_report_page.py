@@ -15,6 +15,7 @@ from in_process_api import InProcessApi
 
 from app.db import schema
 from app.db.session import Database
+from app.pages.rendering import percent
 from app.pages.report import CONTENT_SECURITY_POLICY
 from app.routing.report import html
 from app.routing.report import service as reports_of
@@ -97,7 +98,10 @@ def test_each_chart_has_a_description_and_a_table_with_its_values(
         assert f"{group.messages:,}" in words
         for quality in (report.total.quality[0], group.quality[0]):
             if quality.f1 is not None:
-                assert f"{quality.f1.value:.1%} {quality.f1.low:.1%} to {quality.f1.high:.1%}" in words
+                assert (
+                    f"{percent(quality.f1.value)} {percent(quality.f1.low)} to {percent(quality.f1.high)}"
+                    in words
+                )
     for note in report.notes:
         assert note in words
     assert report.total.drift is not None
