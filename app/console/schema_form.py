@@ -252,7 +252,7 @@ class SchemaForm:
         return self._properties(option, names, f"{name}/", f"{id_}-{key}", values), key, sent
 
     def _resolve(self, schema: Schema) -> Schema:
-        """Follow references. Properties beside a reference replace those of its definition."""
+        """Follow references. Properties next to a reference replace those of its definition."""
         while "$ref" in schema:
             definition = self._definitions[schema["$ref"].rpartition("/")[2]]
             schema = {**definition, **{key: value for key, value in schema.items() if key != "$ref"}}
@@ -313,8 +313,9 @@ def _limits(schema: Schema) -> dict[str, str]:
 
 
 def _text(description: str) -> Markup:
-    r"""Return the first paragraph of a description as HTML: the form's own words for names of the API, and code
-    between other backticks. Sentences about operations of the API are left out.
+    r"""Return the first paragraph of a description as HTML, with the form's words for names of the API.
+
+    Sentences about operations of the API are left out.
 
     >>> _text("As `max_df`, or `a+b`. See `GET /v1/learners`.\n\nWhy there are rounds.")
     Markup('As “Maximum number of documents with a word”, or <code>a+b</code>.')

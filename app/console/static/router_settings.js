@@ -27,11 +27,11 @@ if (form) {
   });
 }
 
-/** Explain that somebody else has changed the router. What was typed stays in the form. */
+/** Explain that the router has changed. What was typed stays in the form. */
 function changed() {
   const offer = document.getElementById("changed");
   offer.hidden = false;
-  return new Problem({ detail: "Somebody else has changed this router since you opened its settings. Nothing is saved yet." });
+  return new Problem({ detail: "This router has changed since you opened its settings. Nothing is saved yet." });
 }
 
 document.getElementById("overwrite")?.addEventListener("click", async () => {

@@ -28,7 +28,7 @@ The class tree, with the status of the responses:
           ServiceUnavailable  503
       NotRouted               a message has no decision; send it again later
 
-`ProblemError.code` tells problems of one status apart. The page about error codes lists them with remedies.
+`ProblemError.code` tells problems of one status apart. The page about error codes lists them, and what to do.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ class Conflict(ProblemError):
 
 
 class PreconditionFailed(ProblemError):
-    """412: somebody else has changed the alias."""
+    """412: the alias has changed."""
 
 
 class TooLarge(ProblemError):

@@ -638,7 +638,7 @@ class AsyncCovey:
             if_unchanged: the alias as you know it (`If-Match`); by default, it is moved in any case.
 
         Raises:
-            PreconditionFailed: somebody else has changed the alias.
+            PreconditionFailed: the alias has changed.
             CoveyError: see ``call``.
         """
         try:
@@ -671,7 +671,7 @@ class AsyncCovey:
                 does not go back twice.
 
         Raises:
-            PreconditionFailed: somebody else has changed the alias, or the response to the first attempt was
+            PreconditionFailed: the alias has changed, or the response to the first attempt was
                 lost. Get the alias to see which.
             CoveyError: see ``call``.
         """

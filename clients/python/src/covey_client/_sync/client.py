@@ -636,7 +636,7 @@ class Covey:
             if_unchanged: the alias as you know it (`If-Match`); by default, it is moved in any case.
 
         Raises:
-            PreconditionFailed: somebody else has changed the alias.
+            PreconditionFailed: the alias has changed.
             CoveyError: see ``call``.
         """
         try:
@@ -669,7 +669,7 @@ class Covey:
                 does not go back twice.
 
         Raises:
-            PreconditionFailed: somebody else has changed the alias, or the response to the first attempt was
+            PreconditionFailed: the alias has changed, or the response to the first attempt was
                 lost. Get the alias to see which.
             CoveyError: see ``call``.
         """
