@@ -31,6 +31,15 @@ DROP = """([name, content]) => {
 """Drops a file, as a person does who drags it from a folder. Only a script can do this in a test."""
 
 
+EVENT_SOURCE = """path => new Promise((resolve) => {
+  const source = new EventSource(path);
+  let opened = 0;
+  source.onopen = () => opened++;
+  source.onerror = () => source.readyState === EventSource.CLOSED && resolve(opened);
+})"""
+"""Follows the events of a job until the browser does not connect again, and counts the connections."""
+
+
 def test_the_path_from_a_dropped_file_to_a_version(page: Page) -> None:
     page.goto("/console/datasets")
     page.get_by_role("link", name="Upload a data set").click()
@@ -239,6 +248,7 @@ def test_the_progress_and_the_curve_of_a_training_come_from_the_event_stream(
 
     console.stack.call("POST", f"/v1/training-jobs/{running}/cancel", 202)
     expect(page.get_by_text("The training was cancelled. It made no version.")).to_be_visible()
+    assert page.evaluate(EVENT_SOURCE, f"/v1/training-jobs/{running}/events") == 1
     expect(page.locator(".toast.shown")).to_have_count(0)
 
 
