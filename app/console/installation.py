@@ -21,6 +21,7 @@ from app.console import (
     sign_in,
     training,
     unknown_pages,
+    users,
 )
 
 
@@ -29,7 +30,7 @@ def install(app: FastAPI) -> None:
     app.mount("/console/static", StaticFiles(packages=[("app.console", "static")]))
     areas = (
         *(sign_in, home, datasets, reading_again, training, experiments),
-        *(models, corrections, routers, health, keys),
+        *(models, corrections, routers, health, keys, users),
     )
     for pages in (*areas, unknown_pages):  # the last one matches every path
         app.router.routes.extend(pages.router.routes)

@@ -40,7 +40,8 @@ def page(
     """Render a page.
 
     Templates know ``root`` (the path of the service behind a proxy), ``path`` (the path of the page),
-    ``can(scope, …)`` (whether the visitor has one of the scopes), ``signed_in``, ``csrf`` and ``version``.
+    ``can(scope, …)`` (whether the visitor has one of the scopes), ``signed_in``, ``actor`` (the visitor; None
+    if anonymous), ``has_users`` (whether people sign in by an OpenID provider), ``csrf`` and ``version``.
 
     Args:
         request: the request.
@@ -50,7 +51,8 @@ def page(
         values: what the template shows.
     """
     cookie = head_of(request).cookie(COOKIE)
-    signed_in = cookie is not None and actor_of(request) is not None
+    actor = actor_of(request)
+    signed_in = cookie is not None and actor is not None
     # An error can occur before a guard knows the scopes of the visitor, who then sees no links to pages.
     is_authorized = "authorized_scopes" in request.scope["state"]
     html = (
@@ -61,6 +63,8 @@ def page(
             path=request.url.path,
             can=lambda *scopes: is_authorized and has_scope(request, *scopes),
             signed_in=signed_in,
+            actor=actor,
+            has_users=hasattr(request.app.state, "openid"),
             csrf=csrf_token(cookie) if signed_in and cookie is not None else "",
             version=__version__,
             **values,
@@ -110,6 +114,22 @@ def number(value: float | None, digits: int = 3) -> str:
     if value is None:
         return "–"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"
+
+
+def duration(seconds: float) -> str:
+    """Return a duration for people.
+
+    >>> duration(7.4), duration(100), duration(3700), duration(90000)
+    ('7 s', '1 min 40 s', '1 h 1 min', '1 d 1 h')
+    """
+    left = round(seconds)
+    parts = []
+    for unit, length in (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1)):
+        n, left = divmod(left, length)
+        parts.append((n, unit))
+    first = next((i for i, (n, _) in enumerate(parts) if n), len(parts) - 1)
+    shown = [f"{n} {unit}" for n, unit in parts[first : first + 2] if n or unit == "s"]
+    return " ".join(shown) or "0 s"
 
 
 def sentence(text: str) -> str:

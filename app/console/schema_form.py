@@ -313,8 +313,9 @@ def _limits(schema: Schema) -> dict[str, str]:
 
 
 def _text(description: str) -> Markup:
-    r"""Return the first paragraph of a description as HTML: the form's own words for names of the API, and code
-    between other backticks. Sentences about operations of the API are left out.
+    r"""Return the first paragraph of a description as HTML, with the form's words for names of the API.
+
+    Sentences about operations of the API are left out.
 
     >>> _text("As `max_df`, or `a+b`. See `GET /v1/learners`.\n\nWhy there are rounds.")
     Markup('As “Maximum number of documents with a word”, or <code>a+b</code>.')

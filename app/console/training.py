@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import cache, lru_cache
 from typing import Annotated, Any, TypeAlias
 
@@ -16,7 +17,7 @@ from app.api.idempotency import caller
 from app.api.paging import Page, PageQuery
 from app.api.schemas import JobId
 from app.console.charts import curve_measures, training_curve
-from app.console.rendering import number, page
+from app.console.rendering import duration, number, page
 from app.console.route import pages
 from app.console.schema_form import Field, SchemaForm
 from app.console.versions import promotion
@@ -27,6 +28,7 @@ from app.experiments.report import service as reports
 from app.jobs.queue import FINISHED
 from app.jobs.schemas import CurvePoint
 from app.pages.measures import measure_title
+from app.pages.rendering import percent
 from app.threads import STORAGE
 from app.training import service
 from app.training.event_streams import EventStreams, parse_event_id
@@ -46,6 +48,21 @@ MAX_POINTS = 300
 
 MAX_EVENTS = 100
 """Events of a job on its page."""
+
+PHASES = {
+    "features/candidates": "Comparing ways to read the text",
+    "features": "Reading and counting words",
+    "training": "Training",
+    "thresholds": "Predicting held-out parts",
+    "evaluating": "Evaluating",
+    "saving": "Saving",
+    "comparing": "Comparing with the live version",
+}
+"""Words for the phases of a training."""
+
+MIN_ESTIMATE_SECONDS = 3.0
+MIN_ESTIMATE_FRACTION = 0.03
+"""Before this time or fraction of a training, an estimate of the rest would be a guess."""
 
 _ROWS = 20
 _KINDS = {"text": "text", "email": "text", "features": "numeric"}
@@ -177,6 +194,8 @@ def training(ctx: Context, request: Request, job_id: JobId) -> Response:
         "training/detail.html",
         job=job,
         is_final=job.state in FINISHED,
+        phases=PHASES,
+        time_left=_time_left(job, datetime.now(UTC)),
         chart=_draw(unit, tuple(map(_to_key, points))) if len(points) > 1 else None,
         columns=[unit, *map(measure_title, curve_measures(points))],
         rows=_rows(points),
@@ -206,6 +225,18 @@ def training_events(
     service.get(ctx.db, job_id)
     streams: EventStreams = request.app.state.event_streams
     return streams.open(caller(request), job_id, after=parse_event_id(last_event_id), progress=True)
+
+
+def _time_left(job: TrainingJob, now: datetime) -> str:
+    """Return how long a training has run, and about how long it will run, in words."""
+    if job.started_at is None or job.progress is None or job.progress.fraction is None:
+        return ""
+    seconds = max((now - job.started_at).total_seconds(), 0.0)
+    fraction = job.progress.fraction
+    text = f"{percent(fraction)} done in {duration(seconds)}"
+    if seconds < MIN_ESTIMATE_SECONDS or fraction < MIN_ESTIMATE_FRACTION:
+        return f"{text}."
+    return f"{text}; about {duration(seconds * (1 - fraction) / fraction)} left."
 
 
 _PointKey: TypeAlias = tuple[int, tuple[tuple[str, float], ...]]

@@ -36,7 +36,7 @@ def evaluate_part(
     part: StoredExamples,
     *,
     covering: Covering | None = None,
-    on_batch: Callable[[], None] = lambda: None,
+    on_batch: Callable[[int], None] = lambda n_scored: None,
 ) -> tuple[Evaluation, dict[str, Any]]:
     """Evaluate a pipeline on a part of a data set.
 
@@ -45,7 +45,8 @@ def evaluate_part(
         part: the examples.
         covering: the covering of ``covering_error`` and ``covering_loss``; None selects that of the learner,
             if it has one.
-        on_batch: called before each batch of examples; may raise an error to stop the evaluation.
+        on_batch: called before each batch of examples with the number of those that are scored; may raise an
+            error to stop the evaluation.
 
     Returns:
         the measures, and the content of a ``PartEvaluation`` as JSON.
@@ -103,11 +104,13 @@ def _selected(part: StoredExamples) -> Iterator[str]:
         )
 
 
-def _score(pipeline: Pipeline, part: StoredExamples, on_batch: Callable[[], None]) -> ScoredDocuments:
+def _score(pipeline: Pipeline, part: StoredExamples, on_batch: Callable[[int], None]) -> ScoredDocuments:
     parts = []
+    n_scored = 0
     for batch in part.batches():
-        on_batch()
+        on_batch(n_scored)
         parts.append(pipeline.scored(batch.documents))
+        n_scored += batch.n_examples
     return ScoredDocuments.concatenate(parts, len(pipeline.labels_))
 
 

@@ -37,12 +37,10 @@ class EvaluateVersion(Work):
         request = EvaluationCreate.model_validate(row.request)
         part = request.part
         keep = np.array([part in ("all", split) for split in stored.splits()], dtype=np.bool_)
-        completed = 0
+        n_examples = int(keep.sum())
 
-        def on_batch() -> None:
-            nonlocal completed
-            report("evaluating", completed, None, "batches")
-            completed += 1
+        def on_batch(n_scored: int) -> None:
+            report("evaluating", n_scored, n_examples, "examples")
 
         _, content = evaluate_part(pipeline, stored.where(keep), covering=request.covering, on_batch=on_batch)
 

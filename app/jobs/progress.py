@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
 import structlog
 
 from app.db.session import DATABASE_UNAVAILABLE, Database
-from app.jobs import queue
+from app.jobs import events, queue
 from app.jobs.queue import Claim
 
 log = structlog.get_logger()
@@ -37,6 +38,21 @@ class ProgressReporter:
         self._progress: dict[str, Any] = {}
         self._phase: str | None = None
         self._last = float("-inf")
+        self._weights: Mapping[str, float] = {}
+        self._fraction = 0.0
+
+    def plan(self, weights: Mapping[str, float]) -> None:
+        """Set the phases of the whole job, so that each report has the fraction of the job that is done.
+
+        The fraction never decreases, also not if an earlier attempt was further.
+
+        Args:
+            weights: about how long each phase takes, in relation to the others, by its name in their order. A
+                phase whose parts have different units has names such as ``features/examples``.
+        """
+        self._weights = weights
+        earlier = events.progress_of(self._db, [self._claim.job_id]).get(self._claim.job_id, {})
+        self._fraction = earlier.get("fraction", 0.0)
 
     def __call__(
         self,
@@ -65,6 +81,8 @@ class ProgressReporter:
         progress: dict[str, Any] = {"phase": phase, "completed": completed, "unit": unit}
         if total is not None:
             progress["total"] = total
+        if self._weights:
+            progress["fraction"] = self._advance(phase, completed, total, unit)
         self._progress = progress
         new_phase = phase != self._phase
         now = time.monotonic()
@@ -87,6 +105,16 @@ class ProgressReporter:
         self._curve = {}
         if stop:
             raise CancelledError(self._claim.job_id)
+
+    def _advance(self, phase: str, completed: int, total: int | None, unit: str) -> float:
+        """Return the fraction of the job that is done."""
+        names = list(self._weights)
+        name = next((name for name in (f"{phase}/{unit}", phase) if name in self._weights), None)
+        if name is not None:
+            before = sum(self._weights[earlier] for earlier in names[: names.index(name)])
+            done = before + self._weights[name] * (min(completed / total, 1.0) if total else 0.0)
+            self._fraction = max(self._fraction, round(done / sum(self._weights.values()), 4))
+        return self._fraction
 
     @property
     def unwritten_curve(self) -> dict[int, dict[str, float]]:

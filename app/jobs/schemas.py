@@ -47,6 +47,8 @@ class Progress(ResponseModel):
     """Total number of units in this phase, if known."""
     unit: str
     """What is counted, such as `rounds`."""
+    fraction: float | None = Field(default=None, ge=0, le=1)
+    """Estimated share of the whole job that is done. It never decreases. Absent if the job has one phase."""
 
 
 class JobEvent(ResponseModel):

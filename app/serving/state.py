@@ -82,7 +82,7 @@ class Catalog:
         self._find_version = find_version
         self._before_snapshot = before_snapshot
         self._offline_seconds = settings.offline_seconds
-        self._requires_keys = not settings.listens_on_loopback
+        self._requires_keys = not settings.listens_on_loopback or bool(settings.oidc_issuer)
         self._snapshot: Snapshot | None = None
         self._expires_at = float("-inf")
         # The snapshot is current if no token was created since the beginning of the check that verified it.

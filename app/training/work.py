@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -28,6 +29,7 @@ from app.training.schemas import RandomSplit, TrainingJobCreate
 from app.training.splitting import Parts, duplicate_warnings, split_examples
 from models import artifact
 from models.data.store import StoredExamples
+from models.decisions import needs_held_out
 from models.errors import SnapshotError
 from models.labels import LabelTree
 from models.labels.indicator_matrix import collect_labels
@@ -53,6 +55,7 @@ class TrainModel(Work):
         tree = LabelTree(dataset.label_tree) if dataset.label_tree else None
         parts = split_examples(stored, request, tree)
         warnings = duplicate_warnings(stored, parts, drawn=isinstance(request.split, RandomSplit))
+        report.plan(_phases(request, parts))
         checkpoints = Checkpoints(ctx, claim, report)
         checkpoint = checkpoints.load()
         memory.check_training(ctx.settings, parts.training.n_examples, _count_labels(request, parts, tree))
@@ -66,10 +69,15 @@ class TrainModel(Work):
         warnings += pipeline.summary_.warnings
         metrics: dict[str, dict[str, float]] = {}
         evaluations: dict[str, dict[str, Any]] = {}
-        for completed, (name, part) in enumerate([("train", parts.training), ("test", parts.test)]):
-            report("evaluating", completed, 2, "parts")
+        n_evaluated = 0
+        n_examples = parts.training.n_examples + (0 if parts.test is None else parts.test.n_examples)
+        for name, part in [("train", parts.training), ("test", parts.test)]:
             if part is not None:
-                evaluation, evaluations[name] = evaluate_part(pipeline, part, covering=request.covering)
+                on_batch = partial(_report_scored, report, n_evaluated, n_examples)
+                evaluation, evaluations[name] = evaluate_part(
+                    pipeline, part, covering=request.covering, on_batch=on_batch
+                )
+                n_evaluated += part.n_examples
                 metrics[name] = evaluation.measures
                 warnings += [f"{name} part: {warning}" for warning in evaluation.warnings]
         evaluated = time.perf_counter()
@@ -115,6 +123,34 @@ class TrainModel(Work):
             except VerdictOutdatedError:
                 continue  # compare with the version that is live now, and count the comparisons again
             return
+
+
+def _report_scored(report: ProgressReporter, n_before: int, n_examples: int, n_scored: int) -> None:
+    report("evaluating", n_before + n_scored, n_examples, "examples")
+
+
+PHASE_WEIGHTS: Mapping[str, float] = {
+    "features/candidates": 6,
+    "features": 2,
+    "training": 3,
+    "thresholds": 5,
+    "evaluating": 2,
+    "saving": 1,
+    "comparing": 1,
+}
+"""About how long each phase takes in relation to the others, in their order, as measured with ``svm``."""
+
+
+def _phases(request: TrainingJobCreate, parts: Parts) -> dict[str, float]:
+    """Return the weights of the phases that a training has."""
+    assert request.features is not None, "defaults are filled in"  # noqa: S101
+    assert request.decision is not None, "defaults are filled in"  # noqa: S101
+    absent = {
+        "features/candidates": request.features.kind != "auto",
+        "thresholds": not needs_held_out(request.decision) or parts.validation is not None,
+        "comparing": not isinstance(request.promote, PromoteIfBetter),
+    }
+    return {name: weight for name, weight in PHASE_WEIGHTS.items() if not absent.get(name)}
 
 
 def _count_labels(request: TrainingJobCreate, parts: Parts, tree: LabelTree | None) -> int:

@@ -146,3 +146,8 @@ class TableOptions(FormatOptionsBase):
     def common_column(self) -> str | None:
         """The column that contains all labels; None for the default."""
         return self.labels if isinstance(self.labels, str) else None
+
+    @property
+    def several_columns(self) -> list[str]:
+        """The columns that each contain labels; empty if there is only one."""
+        return getattr(self, "labels_in", None) or []

@@ -10,13 +10,13 @@ from typing import Any, TypeAlias
 from models.arrays import Floats, Ints, Labels, Matrix
 from models.base import ValidationSet
 from models.data.digests import document_groups
-from models.data.examples import ExampleSource
+from models.data.examples import Documents, ExampleSource, FeatureRows
 from models.features import NumericFeatures, TextFeatures
 from models.features.columns import stack_rows
+from models.features.documents import read_documents
 from models.features.raw_values import RawValues
 from models.labels import LabelTree
 from models.labels.indicator_matrix import collect_labels, indicator_matrix, unknown_matrix
-from models.pipeline.documents import read_documents
 
 Features: TypeAlias = TextFeatures | NumericFeatures
 
@@ -95,6 +95,19 @@ class FeatureMatrices:
     validation: Matrix | None = None
 
 
+DOCUMENTS_OF_A_STEP = 250
+"""Number of documents that are read and counted between two reports."""
+
+
+def _parts(documents: Documents) -> Iterator[Documents]:
+    """Yield documents in parts. Numeric documents need no time, and stay together."""
+    if isinstance(documents, FeatureRows):
+        yield documents
+        return
+    for start in range(0, len(documents), DOCUMENTS_OF_A_STEP):
+        yield documents[start : start + DOCUMENTS_OF_A_STEP]
+
+
 def fit_features(
     features: Features,
     training: TrainingSet,
@@ -119,15 +132,16 @@ def fit_features(
     def documents() -> Iterator[Any]:
         n_read = 0
         for batch in training.source.batches():
-            yield read_documents(batch.documents)
-            n_read += batch.n_examples
-            on_read(n_read)
+            for part in _parts(batch.documents):
+                yield read_documents(part)
+                n_read += len(part)
+                on_read(n_read)
 
     raw = features.read(documents())
-    X = features.fit(raw, training.Y, training.unknown)
+    X = features.fit_raw(raw, training.Y, training.unknown)
     validation = None
     if with_validation and training.validation is not None and training.validation.n_examples:
         batches = training.validation.batches()
-        parts = [features.transform(read_documents(batch.documents)) for batch in batches]
+        parts = [features.vectors(read_documents(batch.documents)) for batch in batches]
         validation = stack_rows(parts, X.shape[1])
     return FeatureMatrices(X, raw if keep_raw else None, validation)

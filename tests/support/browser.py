@@ -18,7 +18,7 @@ WIDTHS = (390, 1024, 1600)
 """Widths of a phone, a tablet and a screen, in pixels."""
 
 PATTERNS = 'for (const field of document.querySelectorAll("[pattern]")) new RegExp(field.pattern, "v")'
-"""Fails if a browser would ignore the pattern of a field, because it is invalid with the flag that they use."""
+"""Fails if a browser would ignore the pattern of a field, because it is invalid with the flag `v`."""
 
 _ARGUMENTS = (
     "--disable-background-networking",

@@ -69,18 +69,14 @@ async function replace() {
 let stop = () => {};
 
 /** Show the progress of a training in the part that the server has rendered. */
-function showProgress({ phase, completed, total, unit }) {
+function showProgress({ phase, completed, total, unit, fraction }) {
   const text = part.querySelector("#progress-text");
   const bar = part.querySelector("progress[aria-labelledby]");
   if (text && bar) {
     const of = total === undefined ? "" : ` of ${total.toLocaleString("en")}`;
-    text.textContent = `${phase.charAt(0).toUpperCase()}${phase.slice(1)}: ${completed.toLocaleString("en")}${of} ${unit}`;
-    if (total) {
-      bar.max = total;
-      bar.value = Math.min(completed, total);
-    } else {
-      bar.removeAttribute("value");
-    }
+    const phases = JSON.parse(text.dataset.phases);
+    text.textContent = `${phases[`${phase}/${unit}`] ?? phases[phase] ?? phase}: ${completed.toLocaleString("en")}${of} ${unit}`;
+    if (fraction !== undefined) bar.value = fraction; // of the whole training
   }
   plan();
 }

@@ -4,15 +4,18 @@
 
 import { askForColumns } from "./columns.js";
 import { Problem, announce, api, readForm, readResponse, root, say, showProblem } from "./console.js";
+import { sentence } from "./message.js";
 
 const form = document.querySelector("form[data-upload]");
 const input = form?.querySelector("input[type=file]");
 const drop = form?.querySelector(".drop");
 const meter = form?.querySelector("[data-meter]");
+const HEAD_BYTES = 65536;
+const ZIP_NAME = 30; // the position of the name of the first member of a zip
 let dataset = form?.dataset.dataset || "";
 let request = null;
 
-function choose(files) {
+async function choose(files) {
   if (files.length !== 1) {
     announce("Choose one file. Put several files into one zip file.", true);
     return;
@@ -22,8 +25,25 @@ function choose(files) {
   drop.querySelector("[data-chosen]").textContent = `${file.name}, ${size(file.size)}`;
   const name = form.querySelector("[name=name]");
   if (name && !name.dataset.typed) name.value = file.name.replace(/(\.[A-Za-z0-9]{1,8}){1,2}$/, "") || file.name;
+  const problem = await problemOf(file);
+  input.setCustomValidity(problem);
+  if (problem) {
+    announce(problem, true);
+    return;
+  }
   say(`${file.name} is chosen.`);
   askForColumns(file);
+}
+
+/** Return why a file cannot be a data set, as its first bytes show; empty if it can. */
+async function problemOf(file) {
+  if (!file.size) return `${file.name} is empty.`;
+  const start = new Uint8Array(await file.slice(0, HEAD_BYTES).arrayBuffer());
+  const text = new TextDecoder("latin1").decode(start);
+  const kind = JSON.parse(input.dataset.foreign).find(
+    ({ magic, names, part }) => magic.every((byte, i) => start[i] === byte) && text.includes(part) &&
+      (!names.length || names.some((name) => text.startsWith(name, ZIP_NAME))));
+  return kind ? `${file.name} is ${kind.what}. ${sentence(kind.hint)}` : "";
 }
 
 function size(bytes) {

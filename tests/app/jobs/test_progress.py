@@ -145,3 +145,25 @@ def test_a_short_outage_of_the_database_stops_no_training_and_loses_no_point(
     report("training", 2, 9, "rounds", {"z": 0.25})
     assert curve(database) == {1: {"z": 0.5}, 2: {"z": 0.25}}
     assert rows.events(database, claim.job_id) == ["queued", "started", "phase"]
+
+
+def test_the_fraction_of_the_whole_job_never_decreases(database: Database, claim: Claim) -> None:
+    def fraction(report: ProgressReporter, phase: str, completed: int, total: int | None, unit: str) -> float:
+        report(phase, completed, total, unit)
+        shown = progress(database, claim)
+        assert shown is not None
+        return float(shown["fraction"])
+
+    weights = {"features/candidates": 2, "features": 2, "training": 4, "saving": 2}
+    report = ProgressReporter(database, claim)
+    report.plan(weights)
+    assert fraction(report, "features", 4, 4, "candidates") == 0.2
+    assert fraction(report, "features", 50, 50, "examples") == 0.4
+    assert fraction(report, "training", 10, 10, "rounds") == 0.8
+    assert fraction(report, "other", 0, None, "steps") == 0.8
+
+    # The next attempt computes the features again.
+    again = ProgressReporter(database, claim)
+    again.plan(weights)
+    assert fraction(again, "features", 4, 4, "candidates") == 0.8
+    assert fraction(again, "saving", 1, 1, "files") == 1.0

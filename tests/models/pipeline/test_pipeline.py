@@ -428,3 +428,21 @@ def test_a_learner_with_a_covering_is_evaluated_with_it() -> None:
     hamming = fitted.evaluate(examples(), covering={"kind": "hamming"}).measures
     assert hamming["covering_error"] == pytest.approx(4 * hamming["hamming_loss"])
     assert "covering_error" not in pipeline("svm").fit(examples()).evaluate(examples()).measures
+
+
+def test_reading_and_counting_reports_parts_of_a_batch_and_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    steps: dict[int, list[int]] = {}
+    scores = []
+    for size in (2, 100):
+        monkeypatch.setattr("models.pipeline.training_set.DOCUMENTS_OF_A_STEP", size)
+        seen = steps[size] = []
+
+        def monitor(progress: Progress, /, seen: list[int] = seen) -> None:
+            if progress.phase == "features":
+                seen.append(progress.completed)
+
+        scores.append(pipeline().fit(examples(), monitor=monitor).decision_function(TEXTS))
+    assert steps == {2: [2, 4, 6], 100: [6]}
+    np.testing.assert_array_equal(*scores)

@@ -39,7 +39,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from covey_client.generated.models import BadRecordItem, Dataset, Problem
-from covey_client.generated.types import Unset
 
 
 class CoveyError(Exception):
@@ -105,12 +104,12 @@ class WorkFailed(CoveyError):
         errors: the fields of the request that caused the failure.
     """
 
-    def __init__(self, work: Any, problem: Problem | Unset) -> None:
+    def __init__(self, work: Any, problem: Problem | None) -> None:
         self.work = work
         self.problem = problem
-        self.code = "" if isinstance(problem, Unset) else problem.code
-        self.detail = "no reason was recorded" if isinstance(problem, Unset) else problem.detail
-        self.errors = [] if isinstance(problem, Unset) else _field_errors(problem.to_dict())
+        self.code = "" if problem is None else problem.code
+        self.detail = "no reason was recorded" if problem is None else problem.detail
+        self.errors = [] if problem is None else _field_errors(problem.to_dict())
         super().__init__(f"{work.id} failed: {self.code}: {self.detail}")
 
 
@@ -126,9 +125,7 @@ class DatasetFailed(WorkFailed):
     @property
     def records(self) -> Sequence[BadRecordItem]:
         """The first invalid records."""
-        if isinstance(self.problem, Unset) or isinstance(self.problem.records, Unset):
-            return []
-        return self.problem.records
+        return (self.problem.records if self.problem is not None else None) or []
 
 
 class WorkCancelled(CoveyError):
