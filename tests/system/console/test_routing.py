@@ -152,7 +152,14 @@ def test_the_loop_from_a_spreadsheet_to_the_next_version_and_back(page: Page) ->
 
     page.get_by_label("Message", exact=True).fill(SOURCE)
     press(page, "Route the message")
-    page.get_by_role("link", name="Review queue").first.click()
+    with page.expect_response(re.compile("/reservation$")) as reserved:
+        page.get_by_role("link", name="Review queue").first.click()
+    assert reserved.value.json()["reserved_by"]["name"] == PERSON
+    page.get_by_text("Assign the message, or leave a note").click()
+    page.get_by_label("Note", exact=True).fill("a refund")
+    press(page, "Save for other reviewers")
+    expect(page.locator("#note")).to_have_text(f"Note by {PERSON}: a refund")
+    check_page(page)
     page.get_by_role("checkbox", name="support").check()
     press(page, "Save Enter")
     expect(page.locator("#saved")).to_contain_text("support")
