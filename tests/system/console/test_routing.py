@@ -116,7 +116,7 @@ def test_a_pasted_message_is_reviewed_with_the_keyboard_alone_and_counts_in_the_
     page.get_by_role("link", name="Settings", exact=True).click()
     page.get_by_label("Maximum number of departments").fill("2")
     check_page(page)
-    press(page, "Save Enter")
+    page.get_by_role("button", name="Save").click()
     page.wait_for_url("**/console/routers/desk")
     page.get_by_role("link", name="Settings", exact=True).click()
     expect(page.get_by_label("Maximum number of departments")).to_have_value("2")
