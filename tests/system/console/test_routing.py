@@ -142,7 +142,7 @@ def test_the_loop_from_a_spreadsheet_to_the_next_version_and_back(page: Page) ->
     press(page, "Upload")
     page.get_by_role("link", name="Train a model").click()
     page.get_by_label("Model (required)").fill("tickets")
-    press(page, "Start the training")
+    press(page, "Start")
     page.get_by_role("link", name="Open version 1 of tickets").click()
     page.get_by_role("link", name="Create a router").click()
     page.get_by_label("Name").fill("tickets")
@@ -167,7 +167,7 @@ def test_the_loop_from_a_spreadsheet_to_the_next_version_and_back(page: Page) ->
     expect(page.get_by_label("Together with the data set")).to_contain_text("tickets, 120 examples")
     check_page(page)
     press(page, "Make the data set")
-    press(page, "Train, and promote if it is better")
+    press(page, "Train, and put it live if it is better")
     promotion = page.locator("#promotion")
     expect(promotion).to_contain_text(
         re.compile(r"Of \d+ test messages, the new version gets \d+ fully right")
@@ -176,7 +176,7 @@ def test_the_loop_from_a_spreadsheet_to_the_next_version_and_back(page: Page) ->
     check_page(page)
 
     page.get_by_role("link", name="Open version 2 of tickets").click()
-    press(page, "Make live")
+    press(page, "Put live")
     press(page, "Continue")
     expect(page.locator("h1 .tag")).to_have_text("live")
     page.get_by_role("link", name="tickets", exact=True).first.click()
