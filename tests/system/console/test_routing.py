@@ -123,7 +123,7 @@ def test_a_pasted_message_is_reviewed_with_the_keyboard_alone_and_counts_in_the_
 
 
 SPREADSHEET = "text,labels,split\n" + "".join(
-    f"{item['text']},\"{','.join(item['labels'])}\",{item['split']}\n" for item in departments(120)
+    f'{item["text"]},"{",".join(item["labels"])}",{item["split"]}\n' for item in departments(120)
 )
 
 
