@@ -15,7 +15,7 @@ from app.api.schemas import ModelName
 from app.console import charts
 from app.console.measures import main_columns
 from app.console.rendering import page
-from app.console.route import pages
+from app.console.route import Conditions, pages
 from app.console.versions import card, comparison, decision, reading
 from app.console.versions.comparison import ComparedVersion
 from app.console.versions.evaluation import heat_map, label_table
@@ -40,9 +40,14 @@ MAX_CURVES = 4
 
 
 @router.get("", dependencies=[ReadScope])
-def models(ctx: Context, request: Request, paging: PageQuery) -> Response:
+def models(ctx: Context, request: Request, paging: PageQuery, conditions: Conditions) -> Response:
     """Show the models."""
-    return page(request, "models/list.html", models=registry.page_models(ctx.db, paging))
+    return page(
+        request,
+        "models/list.html",
+        models=registry.page_models(ctx.db, paging, conditions),
+        conditions=conditions,
+    )
 
 
 @router.get("/{name}", dependencies=[ReadScope])
