@@ -63,7 +63,7 @@ def paths(api: InProcessApi) -> list[str]:
         f"training/{job['id']}", "experiments", "experiments/new", f"experiments/{planned}", "models",
         "models/m", "models/m/versions/1?texts=true", "routers", "routers/new", "routers/desk",
         "routers/desk/review", decided, "routers/desk/decisions", "routers/desk/report",
-        "routers/desk/settings", "health",
+        "routers/desk/settings", "health", "batch-predictions", "batch-predictions/new", "help",
     ]  # fmt: skip
 
 
