@@ -32,7 +32,7 @@ class ServiceError(Exception):
     """Base of the errors that end a request.
 
     Args:
-        detail: describes the error and the remedy for a person.
+        detail: describes the error, and what to do, for a person.
         code: a more specific code than that of the class.
         errors: the invalid values, as (pointer, message).
         retry_after: seconds after which the caller can try again; None if a repetition would not help.

@@ -13,7 +13,9 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-Prefix: TypeAlias = Literal["ds", "job", "exp", "dec", "key", "req", "wrk", "rtr", "evl", "bp", "wh", "msg"]
+Prefix: TypeAlias = Literal[
+    "ds", "job", "exp", "dec", "key", "req", "wrk", "rtr", "evl", "bp", "wh", "msg", "usr"
+]
 
 _CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = [first + second for first in _CROCKFORD for second in _CROCKFORD]

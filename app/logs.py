@@ -48,7 +48,7 @@ def configure(settings: Settings) -> None:
     ]
     renderer: structlog.typing.Processor = (
         structlog.processors.JSONRenderer()
-        if settings.log_format == "json"
+        if settings.log_format == "json" or (settings.log_format == "auto" and not sys.stderr.isatty())
         else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
     )
     formatter = structlog.stdlib.ProcessorFormatter(

@@ -59,6 +59,7 @@ from app.telemetry.opening import open_spans
 from app.threads import REQUESTS
 from app.training import api as training
 from app.training.event_streams import EventStreams
+from app.users import api as users
 from app.version import __version__
 from app.webhooks import api as webhooks
 
@@ -76,6 +77,7 @@ _ROUTERS = (
     inbound.router,
     learners.router,
     keys.router,
+    users.router,
     webhooks.router,
     health.router,
 )
@@ -119,6 +121,10 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         await app.state.catalog.start()
         app.state.authenticator = KeyAuthenticator(app.state.catalog, last_used)
         app.state.console_sessions = ConsoleSessions(context.db, app.state.authenticator)
+        if settings.oidc_issuer:
+            from app.users.openid import OpenIdProvider  # noqa: PLC0415 - other services start without it
+
+            app.state.openid = OpenIdProvider(settings)
         app.state.rates = RateLimiter(settings)
         decision_writer = DecisionWriter(context.db)
         decision_writer.start()
@@ -142,7 +148,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         context.close()
 
     app = FastAPI(
-        title="Covey",
+        title=openapi.TITLE,
         version=__version__,
         lifespan=lifespan,
         openapi_url=None,

@@ -1,4 +1,4 @@
-"""Takes the pictures of the console in the README and in ``docs/console.md``, on the way that these pages describe.
+"""Takes the pictures of the console in the README and in ``docs/console.md``.
 
     python -m benchmarks.console_pictures
 

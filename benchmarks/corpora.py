@@ -164,7 +164,7 @@ def text_problem(
     chosen = sorted(labels if labels is not None else labels_of(training))
     found = TextFeatures(TextFeaturesParameters.model_validate(features))
     Y = indicator(training, chosen)
-    X = found.fit_transform([[row["text"] for row in training]], Y)
+    X = found.fit_transform([row["text"] for row in training], Y)
     X_test = found.transform([row["text"] for row in test])
     return Problem(X, Y, X_test, indicator(test, chosen), chosen, int(found.summary_.facts["terms"]))
 

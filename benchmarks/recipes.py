@@ -138,7 +138,7 @@ def train(task: Task, features_parameters: Json, learner_parameters: Json) -> Tr
     )
     Y = indicator_matrix(task.training.labels, task.labels)
     raw = features.read([read_documents(task.training.documents)])
-    X = features.fit(raw, Y)
+    X = features.fit_raw(raw, Y)
     context = Context(
         labels=task.labels,
         features=features.names_,

@@ -56,7 +56,7 @@ class BadRecordItem(BaseModel):
 
 
 class Problem(BaseModel):
-    """Describes an error and its remedy."""
+    """Describes an error and what to do."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -67,7 +67,7 @@ class Problem(BaseModel):
     status: int
     """HTTP status."""
     detail: str
-    """Describes the error and the remedy for a person."""
+    """Describes the error, and what to do, for a person."""
     code: str
     """Stable, documented code for programs."""
     errors: list[ProblemItem] | None = None

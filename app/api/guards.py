@@ -82,9 +82,10 @@ class Sessions(Protocol):
     """Find out who is signed in to the console."""
 
     async def caller(self, head: RequestHead, *, changes_state: bool) -> Caller | None:
-        """Return the caller with the session of a request; None if it has no valid session.
+        """Return the caller with the session of a request; None if the request names no session.
 
         Raises:
+            Unauthorized: the session has ended.
             Forbidden: the request changes state and does not prove that the console sends it.
         """
         ...
@@ -111,7 +112,7 @@ async def authorize(scope: AsgiScope, secret: str | None, required: tuple[Scope,
         required: the scopes, of which one suffices.
 
     Raises:
-        Unauthorized: the key is missing, unknown or expired.
+        Unauthorized: the key is missing, unknown or expired, or the session of the console has ended.
         Forbidden: the key has none of the scopes.
         TooMany: the key exceeds a rate limit.
         NotReady: the service cannot check the key, because the database is unavailable.

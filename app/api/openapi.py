@@ -25,6 +25,9 @@ from app.api.schema_examples import add_examples
 from app.api.validation_errors import header_name
 from app.version import __version__
 
+TITLE = "Covey API"
+"""Generators derive the name of their package from it, which must not be that of `covey_client`."""
+
 _DESCRIPTION = """\
 Covey trains multilabel classifiers over HTTP and serves the label sets and rankings they predict.
 
@@ -49,6 +52,7 @@ TAGS = {
     "learners": "The available learners with their parameters.",
     "webhooks": "Webhooks, which tell other systems about events, and their deliveries.",
     "api_keys": "API keys and their scopes.",
+    "users": "People who sign in to the console with the OpenID provider, and their roles.",
     "health": "Liveness, readiness and metrics.",
 }
 
@@ -102,7 +106,7 @@ def to_json(app: FastAPI) -> str:
 
 def _build(app: FastAPI, manual_bodies: Sequence[type[BaseModel]]) -> dict[str, Any]:
     document = get_openapi(
-        title="Covey",
+        title=TITLE,
         version=__version__,
         summary="Multilabel classifiers over HTTP.",
         description=_DESCRIPTION,

@@ -137,7 +137,7 @@ async def _database_unavailable(request: Request, error: Exception) -> Response:
     log.error("database.unavailable", reason=str(getattr(error, "orig", error)))
     if isinstance(error, DatabaseStateError):
         problem = _FAILURES[type(error)](
-            f"the database is {error.state}; the administrator must {error.remedy}",
+            f"the database is {error.state}; the administrator must {error.hint}",
             retry_after=30,
         )
     else:

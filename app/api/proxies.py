@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from app.api.request_head import RequestHead
-from app.settings import ROOT_PATH
+from app.settings.checks import ROOT_PATH
 
 
 class ProxyHeaders(ProxyHeadersMiddleware):

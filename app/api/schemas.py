@@ -99,6 +99,7 @@ DecisionId: TypeAlias = Annotated[str, Path(description="Id of the decision.")]
 WebhookId: TypeAlias = Annotated[str, Path(description="Id of the webhook.")]
 DeliveryId: TypeAlias = Annotated[str, Path(description="Id of the event for a webhook.")]
 KeyId: TypeAlias = Annotated[str, Path(description="Id of the API key.")]
+UserId: TypeAlias = Annotated[str, Path(description="Id of the user.")]
 ModelName: TypeAlias = Annotated[Name, Path(description="Name of the model.")]
 RouterName: TypeAlias = Annotated[Name, Path(description="Name of the router.")]
 

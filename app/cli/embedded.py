@@ -36,7 +36,7 @@ log = structlog.get_logger()
 
 
 class ServeError(CommandError):
-    """The embedded stack cannot start; the message states the reason and the remedy."""
+    """The embedded stack cannot start; the message states the reason and what to do."""
 
 
 def serve(settings: Settings, on_ready: Callable[[str], None]) -> None:

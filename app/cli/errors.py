@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class CommandError(RuntimeError):
-    """A command cannot do its work; the message states the reason and the remedy.
+    """A command cannot do its work; the message states the reason and what to do.
 
     Args:
         message: printed on standard error.

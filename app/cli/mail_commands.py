@@ -12,6 +12,7 @@ import typer
 
 from app.cli import entry
 from app.cli.errors import CommandError
+from app.cli.read_settings import settings_with
 from app.inbound import pipe
 from app.inbound.service_client import KEY_VARIABLE, LOCAL_URL, URL_VARIABLE, check_url, read_key
 
@@ -103,9 +104,8 @@ def smtp(
     from app.inbound.monitor import Monitor
     from app.inbound.smtp.next_hop import Address
     from app.inbound.smtp.server import FilterOptions, ListenError, serve
-    from app.settings import Settings
 
-    logs.configure(Settings())
+    logs.configure(settings_with())
     try:
         check_url(url)
         options = FilterOptions(
@@ -219,9 +219,8 @@ def imap(
     from app.inbound.imap.watcher import WatchOptions, watch
     from app.inbound.monitor import Monitor
     from app.inbound.service_client import RouterClient
-    from app.settings import Settings
 
-    settings = Settings()
+    settings = settings_with()
     logs.configure(settings)
     try:
         check_url(url)
@@ -232,7 +231,7 @@ def imap(
             raise CommandError(f"--action {action} needs --folder or --folder-for")
         if security == "none" and not insecure and not _is_loopback(host):
             raise CommandError(
-                f"without TLS, everybody between this machine and {host} can read the password; use "
+                f"without TLS, every machine between this one and {host} can read the password; use "
                 "--security tls or starttls, or --insecure"
             )
         server = Server(host, port or PORTS[security], security, user, _read_password(password_file), ca_file)

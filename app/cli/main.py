@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import structlog
 import typer
@@ -20,8 +20,9 @@ from rich.console import Console
 from app import logs
 from app.cli import mail_commands
 from app.cli.errors import CommandError
+from app.cli.read_settings import settings_with
 from app.inbound.service_client import read_key
-from app.settings import PREFIX, Settings, unknown_variables
+from app.settings import Settings, unknown_variables
 from app.version import __version__
 
 cli = typer.Typer(
@@ -58,20 +59,12 @@ Processes = Annotated[
 BackupFile = Annotated[Path, typer.Argument(help="The backup file, by convention *.tar.zst.")]
 
 
-def settings_with(**options: Any) -> Settings:
-    """Return the settings; options take precedence, and child processes inherit them by the environment."""
-    for name, value in options.items():
-        if value is not None:
-            os.environ[f"{PREFIX}{name.upper()}"] = str(value)
-    return Settings()
-
-
 def _settings_in(data: Path | None) -> Settings:
     return settings_with(data_dir=data.resolve() if data else None)
 
 
 def _warn_of_unknown_variables(settings: Settings) -> None:
-    """Log the variables that have no effect, although somebody has set them as settings."""
+    """Log the variables that have no effect, although they are set as settings."""
     logs.configure(settings)
     if variables := unknown_variables(os.environ):
         structlog.get_logger().warning("settings.unknown", variables=variables)
@@ -157,7 +150,7 @@ def worker(context: typer.Context) -> None:
 
     Further arguments are those of `celery worker`, for example `-Q training -c 4`.
     """
-    _warn_of_unknown_variables(Settings())
+    _warn_of_unknown_variables(settings_with())
     # The app must not import the workers, which are above it.
     os.execv(sys.executable, [sys.executable, "-m", "workers", *context.args])  # noqa: S606
 
@@ -334,7 +327,7 @@ def openapi() -> None:
     from app.api.openapi import to_json
     from app.main import create_app
 
-    typer.echo(to_json(create_app(Settings())), nl=False)
+    typer.echo(to_json(create_app(settings_with())), nl=False)
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
 
@@ -21,6 +21,7 @@ from app.console.route import Conditions, pages
 from app.datasets import examples, service
 from app.datasets.schemas import ExampleItem
 from app.threads import STORAGE
+from models.data.files.containers import FOREIGN_FILES
 from models.data.readers.registry import FORMATS
 from models.mail import Email, read_email
 
@@ -50,7 +51,7 @@ def datasets(ctx: Context, request: Request, paging: PageQuery, conditions: Cond
 @router.get("/datasets/new", dependencies=[TrainScope])
 def new_dataset(request: Request) -> Response:
     """Show the form to upload a data set."""
-    return page(request, "datasets/new.html", fields=upload_fields(), suffixes=_suffixes())
+    return page(request, "datasets/new.html", fields=upload_fields(), **_file_field())
 
 
 @router.get("/datasets/{dataset_id}", dependencies=[ReadScope])
@@ -73,6 +74,7 @@ def dataset(ctx: Context, request: Request, dataset_id: DatasetId, paging: PageQ
         proposals=proposed,
         other_proposals=[way for text, way in proposed.items() if text not in (item.warnings or ())],
         keep_days=ctx.settings.keep_uploads_days,
+        **_file_field(),
         next_training=next_training(ctx, item) if has_scope(request, "train") else None,
     )
 
@@ -155,7 +157,17 @@ def _show(item: ExampleItem) -> ShownExample:
     )
 
 
-def _suffixes() -> str:
-    """Return the suffixes of files that the button offers first."""
+def _file_field() -> dict[str, Any]:
+    """Return what the field of a file needs: the suffixes to offer, and the kinds to refuse."""
     names = [suffix for form in FORMATS.values() for suffix in form.suffixes]
-    return ",".join([*names, ".zip", ".gz", ".zst"])
+    foreign = [
+        {
+            "magic": [*kind.magic],
+            "names": kind.names,
+            "part": kind.part,
+            "what": kind.what,
+            "hint": kind.hint,
+        }
+        for kind in FOREIGN_FILES
+    ]
+    return {"suffixes": ",".join([*names, ".zip", ".gz", ".zst"]), "foreign": foreign}

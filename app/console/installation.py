@@ -23,6 +23,7 @@ from app.console import (
     sign_in,
     training,
     unknown_pages,
+    users,
     webhooks,
 )
 
@@ -32,7 +33,7 @@ def install(app: FastAPI) -> None:
     app.mount("/console/static", StaticFiles(packages=[("app.console", "static")]))
     areas = (
         *(sign_in, home, datasets, reading_again, training, experiments),
-        *(models, corrections, batch_predictions, routers, health, keys, webhooks, help_page),
+        *(models, corrections, batch_predictions, routers, health, keys, users, webhooks, help_page),
     )
     for pages in (*areas, unknown_pages):  # the last one matches every path
         app.router.routes.extend(pages.router.routes)

@@ -40,7 +40,8 @@ def page(
     """Render a page.
 
     Templates know ``root`` (the path of the service behind a proxy), ``path`` (the path of the page),
-    ``can(scope, …)`` (whether the visitor has one of the scopes), ``signed_in``, ``csrf`` and ``version``.
+    ``can(scope, …)`` (whether the visitor has one of the scopes), ``signed_in``, ``actor`` (the visitor; None
+    if anonymous), ``has_users`` (whether people sign in by an OpenID provider), ``csrf`` and ``version``.
 
     Args:
         request: the request.
@@ -50,7 +51,8 @@ def page(
         values: what the template shows.
     """
     cookie = head_of(request).cookie(COOKIE)
-    signed_in = cookie is not None and actor_of(request) is not None
+    actor = actor_of(request)
+    signed_in = cookie is not None and actor is not None
     # An error can occur before a guard knows the scopes of the visitor, who then sees no links to pages.
     is_authorized = "authorized_scopes" in request.scope["state"]
     html = (
@@ -61,6 +63,8 @@ def page(
             path=request.url.path,
             can=lambda *scopes: is_authorized and has_scope(request, *scopes),
             signed_in=signed_in,
+            actor=actor,
+            has_users=hasattr(request.app.state, "openid"),
             csrf=csrf_token(cookie) if signed_in and cookie is not None else "",
             version=__version__,
             **values,

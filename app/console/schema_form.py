@@ -156,6 +156,8 @@ class SchemaForm:
             option = options[0]
             if option.get("type") == "boolean" and is_nullable:
                 option = {"enum": [True, False]}
+            elif "const" in option and is_nullable:
+                option = {"enum": [option["const"]]}
             return self._simple(option, common, value, default)
         if len(options) == 1 and not is_nullable:
             return self._object(options[0], common, value)
@@ -252,7 +254,7 @@ class SchemaForm:
         return self._properties(option, names, f"{name}/", f"{id_}-{key}", values), key, sent
 
     def _resolve(self, schema: Schema) -> Schema:
-        """Follow references. Properties beside a reference replace those of its definition."""
+        """Follow references. Properties next to a reference replace those of its definition."""
         while "$ref" in schema:
             definition = self._definitions[schema["$ref"].rpartition("/")[2]]
             schema = {**definition, **{key: value for key, value in schema.items() if key != "$ref"}}

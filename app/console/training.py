@@ -151,7 +151,9 @@ def _for_dataset(field: Field, dataset: Dataset, *, has_split: bool) -> Field:
         case "learner/algorithm":
             variants = [replace(item, help=_learners()[item.key]) for item in variants]
         case "features/kind":
-            variants = [item for item in variants if item.key in ("default", _KINDS[dataset.kind or "text"])]
+            variants = [
+                item for item in variants if item.key in ("default", "auto", _KINDS[dataset.kind or "text"])
+            ]
         case "split/kind" if not has_split:
             variants = [item for item in variants if item.key != "given"]
     return replace(field, variants=variants)

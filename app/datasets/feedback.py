@@ -24,7 +24,7 @@ MIN_ANSWERED = 0.75
 def selection(tx: Transaction, body: DatasetCreate) -> dict[str, Any] | None:
     """Return which decisions a request selects, as JSON; None if it selects none.
 
-    The last time is fixed, so that feedback that arrives meanwhile belongs to the next data set.
+    The last time is fixed, so that feedback that arrives later belongs to the next data set.
 
     Raises:
         NotFound: there is no such router.

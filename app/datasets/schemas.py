@@ -58,7 +58,7 @@ ReviewSelection = TypeAliasType(
         Field(
             description="Why people labelled a message that a version had decided on: it belongs to the "
             "random sample of a router; the version was not sure; the message went to the fallback; or "
-            "somebody submitted the labels unasked, mostly because of a mistake."
+            "a person submitted the labels unasked, mostly because of a mistake."
         ),
     ],
 )
@@ -133,7 +133,7 @@ class Example(RequestModel):
     labels: list[Label]
     """Labels of the example; may be empty."""
     unknown_labels: list[Label] | None = None
-    """Labels of which nobody knows whether they apply. By default all other labels do not apply."""
+    """Labels of which it is not known whether they apply. By default all other labels do not apply."""
     split: ExampleSplit | None = None
     """Part of the example, for a data set with a given split. By default it belongs to no part."""
     weight: float | None = Field(default=None, ge=MIN_WEIGHT, le=MAX_WEIGHT)
@@ -564,7 +564,7 @@ class ExampleItem(ResponseModel):
     labels: list[str]
     """Labels of the example, with all their ancestors if there is a label tree."""
     unknown_labels: list[str] | None = None
-    """Labels of which nobody knows whether they apply, with their ancestors. Absent if there are none."""
+    """Labels of which it is not known whether they apply, with their ancestors. Absent if there are none."""
     split: ExampleSplit | None = None
     """Part of the example. Absent if it belongs to no part."""
     weight: float | None = None

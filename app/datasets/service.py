@@ -132,7 +132,7 @@ def unlock_sources(tx: Transaction, dataset_id: str) -> None:
 
 
 def awaits_upload(row: tables.Dataset) -> bool:
-    """Return whether the content of a data set is uploaded, perhaps beside other sources."""
+    """Return whether the content of a data set is uploaded, perhaps in addition to other sources."""
     options = row.options
     if options.get("from_feedback") is not None:
         return row.format is not None

@@ -1,9 +1,9 @@
 """The lock of a backup: a row that says until when no file of the storage is deleted.
 
 The rows in a backup are those of one moment, and their files are copied afterwards. The lock is committed
-before that moment. Whoever deletes a file first commits that no row references it, and then looks for locks.
-If there is none, the lock was committed later, and so the backup does not contain the row either. If there is
-one, the file is left to retention, which deletes it after the backup.
+before that moment. A process that deletes a file first commits that no row references it, and then looks for
+locks. If there is none, the lock was committed later, and so the backup does not contain the row either. If
+there is one, the file is left to retention, which deletes it after the backup.
 """
 
 from __future__ import annotations

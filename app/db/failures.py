@@ -20,31 +20,31 @@ log = structlog.get_logger()
 
 
 class DatabaseStateError(OperationalError):
-    """Base of the failures. ``remedy`` states what to do."""
+    """Base of the failures. ``hint`` states what to do."""
 
     state: str
-    remedy: str
+    hint: str
 
 
 class DatabaseFullError(DatabaseStateError):
     """The disk of the database is full."""
 
     state = "full"
-    remedy = "free space on its disk"
+    hint = "free space on its disk"
 
 
 class DatabaseReadOnlyError(DatabaseStateError):
     """The database refuses to write."""
 
     state = "read-only"
-    remedy = "make its file or server writable"
+    hint = "make its file or server writable"
 
 
 class DatabaseDamagedError(DatabaseStateError):
     """The database cannot read its own data."""
 
     state = "damaged"
-    remedy = "stop the service, move the database away and restore a backup"
+    hint = "stop the service, move the database away and restore a backup"
 
 
 _SQLITE = {

@@ -1,4 +1,4 @@
-"""Find out whether somebody holds a lock for which everything that writes has to wait."""
+"""Find out whether another program holds a lock for which every write has to wait."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def require_head(engine: Engine) -> None:
     """Check that the database is at the newest revision.
 
     Raises:
-        SchemaError: it is not. The message states the remedy.
+        SchemaError: it is not. The message states what to do.
     """
     revision = current(engine)
     _reject_newer(revision)

@@ -33,7 +33,7 @@ DATABASE_UNAVAILABLE = (errors.OperationalError, errors.InterfaceError, errors.T
 def unavailable_reason(error: Exception) -> str:
     """Return in one line why the database is unavailable, without the SQL, which may quote a message."""
     if isinstance(error, DatabaseStateError):
-        return f"the database is {error.state} ({' '.join(str(error.orig).split())}); {error.remedy}"
+        return f"the database is {error.state} ({' '.join(str(error.orig).split())}); {error.hint}"
     return f"the database is unavailable: {' '.join(str(getattr(error, 'orig', error)).split())}"
 
 

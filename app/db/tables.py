@@ -120,7 +120,7 @@ class Dataset(Base):
 
 
 class DatasetSource(Base):
-    """A data set that an unfinished job reads to make another one. It cannot be deleted meanwhile."""
+    """A data set that an unfinished job reads to make another one. Until then, it cannot be deleted."""
 
     __tablename__ = "dataset_sources"
 
@@ -207,7 +207,7 @@ class Job(Base):
     started_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
     key_id: Mapped[str | None] = mapped_column(String(40))
-    """The API key that requested the job. None if the service requires no key."""
+    """The API key or user that requested the job. None if the service requires no key."""
 
 
 class JobEvent(Base):
@@ -305,7 +305,8 @@ class AliasChange(Base):
     """None if the alias was deleted."""
     reason: Mapped[str] = mapped_column(String(20))
     key_id: Mapped[str | None] = mapped_column(String(40))
-    """The API key that changed the alias or requested the training. None if the service requires no key."""
+    """The API key or user that changed the alias or requested the training. None if the service requires no
+    key."""
     job_id: Mapped[str | None] = mapped_column(String(40))
     """The training job that promoted the version."""
     changed_at: Mapped[datetime]
@@ -564,14 +565,35 @@ class ApiKey(Base):
     previous_secret_expires_at: Mapped[datetime | None]
 
 
+class User(Base):
+    """A person who has signed in with an OpenID provider."""
+
+    __tablename__ = "users"
+    __table_args__ = (UniqueConstraint("issuer", "subject"),)
+
+    id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    issuer: Mapped[str] = mapped_column(String(500))
+    subject: Mapped[str] = mapped_column(String(255))
+    """Id of the person at the provider."""
+    name: Mapped[str] = mapped_column(String(200))
+    email: Mapped[str | None] = mapped_column(Text)
+    role: Mapped[str] = mapped_column(String(20))
+    created_at: Mapped[datetime]
+    last_sign_in_at: Mapped[datetime]
+    disabled_at: Mapped[datetime | None]
+
+
 class ConsoleSession(Base):
     """A browser that is signed in to the console. Only the digest of its cookie is stored."""
 
     __tablename__ = "console_sessions"
 
     token_sha256: Mapped[str] = mapped_column(String(64), primary_key=True)
-    secret_sha256: Mapped[str] = mapped_column(String(64))
-    """Digest of the secret that signed in. The session is valid as long as this secret of a key is."""
+    secret_sha256: Mapped[str | None] = mapped_column(String(64))
+    """Digest of the secret that signed in. The session is valid as long as this secret of a key is. None if
+    a user signed in."""
+    user_id: Mapped[str | None] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    """The user who signed in. None if a key signed in."""
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime] = mapped_column(index=True)
 
@@ -623,7 +645,7 @@ class WebhookDelivery(Base):
     """``pending``, ``delivered`` or ``failed``."""
     attempts: Mapped[int] = mapped_column(Integer, default=0)
     due_at: Mapped[datetime]
-    """Time of the next attempt. An attempt moves it forward, so that no other process sends it meanwhile."""
+    """Time of the next attempt. An attempt moves it forward, so that no other process sends it, too."""
     created_at: Mapped[datetime]
     last_attempt_at: Mapped[datetime | None]
     response_status: Mapped[int | None] = mapped_column(Integer)

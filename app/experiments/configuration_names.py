@@ -11,7 +11,7 @@ MAX_LENGTH = 180
 characters."""
 
 _Group: TypeAlias = tuple[str, str, Any]
-"""An algorithm, a path, and the ``kind`` beside the path. Only configurations of the same kind have the
+"""An algorithm, a path, and the ``kind`` in the same object. Only configurations of the same kind have the
 parameter."""
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Literal
 
 from fastapi import APIRouter, Request, Response
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, disable_created_metrics, generate_latest
 
 from app.api.base_route import Context, StrictJSONRoute, responses
 from app.api.schemas import ResponseModel
 from app.health.metrics import metrics_registry
 from app.health.service import require_ready
+
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 router = APIRouter(
     tags=["health"],

@@ -7,7 +7,7 @@ from app.routing.schemas import Disposition
 
 
 class Receipt(ResponseModel):
-    """What became of a delivery. Without a decision, the delivery brought no message."""
+    """The outcome of a delivery. Without a decision, the delivery brought no message."""
 
     decision_id: str | None = None
     """Id of the decision about the message."""

@@ -158,7 +158,7 @@ def require_keys(settings: Settings, db: Database) -> None:
         AuthenticationRequiredError: it listens on another address than loopback and accepts anonymous
             requests.
     """
-    if not settings.listens_on_loopback and not authentication_required(db):
+    if not (settings.listens_on_loopback or settings.oidc_issuer or authentication_required(db)):
         raise AuthenticationRequiredError(
             f"refusing to listen on {settings.host} without API keys: create one with `covey keys create`, "
             "or listen on 127.0.0.1"

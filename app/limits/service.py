@@ -19,7 +19,7 @@ def check_job_limit(tx: Transaction, key_id: str | None, max_jobs: int) -> None:
 
     Args:
         tx: the transaction that enqueued the job.
-        key_id: id of the key; None for an anonymous request.
+        key_id: id of the key or user; None for an anonymous request.
         max_jobs: maximum number of unfinished jobs of the key, including this one; 0 for no limit.
 
     Raises:
@@ -28,7 +28,8 @@ def check_job_limit(tx: Transaction, key_id: str | None, max_jobs: int) -> None:
     if key_id is None or not max_jobs:
         return
     # The lock makes concurrent requests of one key count one after the other.
-    tx.session.scalar(select(tables.ApiKey.id).where(tables.ApiKey.id == key_id).with_for_update())
+    table = tables.User if key_id.startswith("usr_") else tables.ApiKey
+    tx.session.scalar(select(table.id).where(table.id == key_id).with_for_update())
     if _unfinished(tx.session, key_id) > max_jobs:
         raise _too_many(max_jobs)
 

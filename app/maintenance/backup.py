@@ -106,7 +106,7 @@ def back_up(db: Database, storage: Storage, target: Path) -> Summary:
             os.link(partial, target)
             _record(db)
             return summary
-        raise BackupError(f"another process has created {target} meanwhile; choose the name of a new file")
+        raise BackupError(f"another process has created {target} in between; choose the name of a new file")
     finally:
         partial.unlink(missing_ok=True)
 
@@ -207,7 +207,7 @@ def _write(db: Database, storage: Storage, archive: tarfile.TarFile, spool: Path
                     referenced.update(row[column] for column in FILE_COLUMNS.get(name, ()) if column in row)
                     file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
                 manifest.tables[name] = _add(archive, f"{TABLES}{name}.jsonl", file)
-    # Other files are copied too: checkpoints of jobs, for example. They can be deleted meanwhile.
+    # Other files are copied too: checkpoints of jobs, for example. They can be deleted at the same time.
     for key in sorted(referenced | {file.key for file in storage.all_files()}):
         try:
             path = storage.local(key)

@@ -26,7 +26,7 @@ MAX_DELETIONS = 200
 """Maximum number of versions, and of data sets, that one pass deletes."""
 
 MIN_AGE = timedelta(days=1)
-"""Nothing younger is deleted, so that somebody who uploads or trains many has time to use them."""
+"""Nothing younger is deleted, so that a user who uploads or trains many has time to use them."""
 
 
 def delete_old_versions(ctx: AppContext, stop: Callable[[], bool]) -> int:

@@ -47,6 +47,9 @@ long as signatures of e-mail providers are valid."""
 KEEP_WORKERS_DAYS = 1.0
 """How long the record of a dead worker is kept: long enough to look into its death."""
 
+KEEP_SESSIONS = timedelta(days=1)
+"""How long a session of the console is kept after its end, so that the console can say why it has ended."""
+
 Keys: TypeAlias = Sequence[tuple[Any, ...]]
 """Primary keys of rows."""
 
@@ -333,7 +336,7 @@ RULES: Sequence[Rule] = (
     Rule(
         "console_sessions",
         tables.ConsoleSession,
-        lambda now: tables.ConsoleSession.expires_at <= now,
+        lambda now: tables.ConsoleSession.expires_at <= now - KEEP_SESSIONS,
         order_by=tables.ConsoleSession.expires_at,
     ),
 )

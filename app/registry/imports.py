@@ -29,7 +29,7 @@ class _Metrics(BaseModel):
 
 
 class Provenance(BaseModel):
-    """What a training stores in an artifact beside the model. Other values are ignored.
+    """What a training stores in an artifact in addition to the model. Other values are ignored.
 
     Attributes:
         metrics: measures by part.

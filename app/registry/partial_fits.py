@@ -82,7 +82,7 @@ def create(
     )
 
     def check_parent(tx: Transaction) -> None:
-        service.lock_model(tx, name)  # publishing would create a model that was deleted meanwhile
+        service.lock_model(tx, name)  # publishing would create a model that was deleted in between
         get_version_or_404(tx.session, name, number)
 
     return service.publish_once(ctx, new, body.promote, idempotency, check_parent)

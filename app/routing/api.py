@@ -171,9 +171,10 @@ async def route_message(request: Direct, name: RouterName, explain: Explain = No
     API records the decision before it returns it.
 
     A message without a word that the version knows is not rejected: it goes to the fallback, and the response
-    lists its defects. A raw body that is JSON or a form, or has neither a header field nor a text, is not a
-    message: the API returns 400. If you send the same message again (same Message-ID and body), the API
-    returns the first decision. Messages without Message-ID, subject and body are never the same.
+    lists its defects. A raw body that is JSON, a form or another file such as a PDF, or has neither a header
+    field nor a text, is not a message: the API returns 400. If you send the same message again (same
+    Message-ID and body), the API returns the first decision. Messages without Message-ID, subject and body
+    are never the same.
     """
     if request.head.media_type == "application/json":
         return await route_message_parts(request, name, explain)

@@ -3,7 +3,7 @@
 ``app.db.tables.Decision`` is the one definition of the columns. The statements follow from it.
 
 A statement is the only call of a group to the database. Each such call gives up the interpreter's lock, and
-beside a busy event loop it takes up to the switch interval (0.5 ms) to get it back. The labels of the
+with a busy event loop it takes up to the switch interval (0.5 ms) to get it back. The labels of the
 decisions are therefore inserted by the same statement: by its second part on PostgreSQL, and by a trigger on
 SQLite.
 """

@@ -47,7 +47,7 @@ class DecisionFilter:
     """Conditions that decisions must meet. A condition that is None is always met.
 
     Attributes:
-        disposition: what became of the message.
+        disposition: the outcome of the message.
         label: a predicted label.
         version: number of the version that decided.
         from_: the earliest time of the decision.

@@ -175,7 +175,7 @@ class DecisionWriter:
             self._receive()
             if group := self._next_group():
                 self._record(group)
-                with suppress(RuntimeError):  # the event loop is closed, so that nobody waits
+                with suppress(RuntimeError):  # the event loop is closed, so that no request waits
                     self._loop.call_soon_threadsafe(self._resolve, group)
             else:
                 self._disconnect()

@@ -47,8 +47,8 @@ RETRY_SECONDS = 30.0
 _MAGIC: dict[bytes, MediaType] = {b"CM1r": "message/rfc822", b"CM1j": "application/json"}
 _PLAIN, _ENCRYPTED = b"p", b"e"
 _ENCRYPTED_SUFFIX = ".aes"
-"""The end of the keys of encrypted files. The row of a decision has the key, so whoever can only write to the
-storage cannot replace an encrypted message by one that is not."""
+"""The end of the keys of encrypted files. The row of a decision has the key, so a program that can only write
+to the storage cannot replace an encrypted message by one that is not."""
 _LEVEL = 3
 _MAX_FILE_BYTES = MAX_KEPT_BYTES + MIB
 """A file is longer than its message only by a few bytes, so a longer one is damaged."""

@@ -41,7 +41,7 @@ class MessageCipher:
 
         Args:
             content: the content.
-            name: what only the same name decrypts, so that nobody can exchange two files.
+            name: what only the same name decrypts, so that two files cannot be exchanged.
         """
         nonce = os.urandom(_NONCE_BYTES)
         return self._first + nonce + self._ciphers[self._first].encrypt(nonce, content, name.encode())

@@ -277,7 +277,7 @@ class MessageRouter:
         )
 
     def _fall_back(self, name: str, config: RouterPut, undecided: Undecided, mail: MailDocument) -> Decision:
-        # Somebody must read the message, although nobody may notice the version for days.
+        # A person must read the message, although the version may stay unnoticed for days.
         log.error("routing.fallback", router=name, reason=undecided.reason)
         FALLBACKS.labels(name).inc()
         return new_decision(

@@ -134,7 +134,7 @@ def create_rule(pipeline: Pipeline, config: RouterPut) -> RouterRule:
     # The version can be newer than the router, and lack some of its labels.
     rule = pipeline.rule_with(thresholds, at_most=config.at_most, ignore_unknown=True)
     if applied:
-        # The best label must not be selected although its score is below a threshold that somebody needs, and
+        # The best label must not be selected although its score is below a threshold that a policy needs, and
         # how many labels the decision found best for its own thresholds says nothing about these.
         limits = (config.at_most, getattr(pipeline.decision_, "at_most", rule.at_most))
         rule = replace(rule, at_least=0, at_most=min((n for n in limits if n is not None), default=None))

@@ -8,6 +8,7 @@ from dataclasses import replace
 import msgspec
 
 from app.errors import BadRequest
+from models.data.files.containers import foreign_file
 from models.mail import MailDocument, read_message
 from models.mail.reader import has_header
 
@@ -31,7 +32,8 @@ def read_raw_body(body: bytes, truncated: bool) -> MailDocument:
         truncated: whether it is longer.
 
     Raises:
-        BadRequest: the body is JSON or a form, or there is neither a header field nor a text.
+        BadRequest: the body is JSON, a form, or a file such as a PDF, or there is neither a header field nor
+            a text.
     """
     content = body.lstrip(_BLANK)
     if content.startswith(b"{") or (content.startswith((b"[", b'"')) and _is_json(content)):
@@ -40,6 +42,9 @@ def read_raw_body(body: bytes, truncated: bool) -> MailDocument:
         )
     if _URLENCODED.match(content) or _MULTIPART.match(content):
         raise _not_a_message("a form; send the raw message itself as the body")
+    kind = foreign_file(body)
+    if kind is not None and not has_header(body):
+        raise _not_a_message(f"{kind.what}; send the e-mail that contains it")
     mail = read_raw(body, truncated)
     has_text = mail.subject or mail.new_text or mail.quoted_text or mail.attachments
     if not has_text and not has_header(body):

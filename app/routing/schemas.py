@@ -52,7 +52,7 @@ KeepMessages = TypeAliasType(
     Annotated[
         Literal["none", "review", "all"],
         Field(
-            description="Which messages a router keeps: none; those that somebody has to look at, which have "
+            description="Which messages a router keeps: none; those that people have to look at, which have "
             "the disposition `review` or `fallback` or belong to the random sample; or all."
         ),
     ],

@@ -129,7 +129,7 @@ class ShadowRecorder:
             waiting, self._waiting, self._chars_waiting = self._waiting, [], 0
             for group in _groups(waiting):
                 await self._process(group)
-            with suppress(TimeoutError):  # messages gather meanwhile
+            with suppress(TimeoutError):  # messages gather until then
                 await asyncio.wait_for(self._stopping.wait(), PAUSE_SECONDS)
 
     async def _process(self, group: Sequence[ShadowMessage]) -> None:

@@ -250,7 +250,7 @@ class HttpProtocol(HttpToolsProtocol):
     def _time_out(self, detail: str) -> None:
         log.info("connection.timed_out", phase=self._phase.name)
         if self._phase is Phase.HEAD and not self._received:
-            self.transport.close()  # nobody waits for a response
+            self.transport.close()  # no client waits for a response
         else:
             self._refuse(RequestTimeout(detail))
 

@@ -88,7 +88,7 @@ def warm_up(version: LoadedVersion) -> None:
     ways: list[tuple[CostEstimate, Callable[[], object]]] = [
         (version.ranking_cost, lambda: respond(top=1)),
         (version.ranking_cost, respond),
-        # The limit prevents explanations of thousands of labels, which nobody waits for.
+        # The limit prevents explanations of thousands of labels, which no client needs.
         (
             version.explanation_cost,
             lambda: pipeline.predictions(documents, top=1, explain=True, max_labels=1000),

@@ -82,7 +82,7 @@ class Catalog:
         self._find_version = find_version
         self._before_snapshot = before_snapshot
         self._offline_seconds = settings.offline_seconds
-        self._requires_keys = not settings.listens_on_loopback
+        self._requires_keys = not settings.listens_on_loopback or bool(settings.oidc_issuer)
         self._snapshot: Snapshot | None = None
         self._expires_at = float("-inf")
         # The snapshot is current if no token was created since the beginning of the check that verified it.
@@ -153,7 +153,7 @@ class Catalog:
         become a flood of queries.
 
         Raises:
-            NotReady: the database is unavailable, so nobody knows whether it exists.
+            NotReady: the database is unavailable, so it is not known whether it exists.
         """
         if self._miss is None:
             self._miss = asyncio.create_task(self._check_after_pause())
@@ -365,6 +365,6 @@ def _settle(future: asyncio.Future[Snapshot], snapshot: Snapshot | None, error: 
         return
     if error is not None:
         future.set_exception(error)
-        future.exception()  # an abandoned call is not an error that nobody has handled
+        future.exception()  # an abandoned call is not an error that was not handled
     elif snapshot is not None:
         future.set_result(snapshot)

@@ -73,25 +73,9 @@ class BucketStorage:
 
     @classmethod
     def from_url(cls, url: str, cache: LocalCache) -> BucketStorage:
-        """Return the storage for a URL ``s3://bucket/prefix?endpoint=…&region=…``.
-
-        Raises:
-            ValueError: the URL is invalid.
-        """
+        """Return the storage for ``s3://bucket/prefix?endpoint=…&region=…``, which the settings check."""
         parts = urlsplit(url)
-        options = dict(parse_qsl(parts.query, strict_parsing=True)) if parts.query else {}
-        if parts.scheme != "s3" or not parts.netloc:
-            raise ValueError(f"the URL of a bucket must be s3://bucket/prefix, not {url!r}")
-        if "@" in parts.netloc:
-            raise ValueError(
-                "the URL of a bucket must contain no credentials; "
-                "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment"
-            )
-        if unknown := options.keys() - {"endpoint", "region"}:
-            raise ValueError(
-                "the query of a bucket's URL can contain endpoint and region, "
-                f"not {', '.join(sorted(unknown))}"
-            )
+        options = dict(parse_qsl(parts.query))
         return cls(
             parts.netloc,
             parts.path.strip("/"),
@@ -203,7 +187,7 @@ class BucketStorage:
         return sorted(f"{folder}/{day}" for day in found)
 
     def all_files(self) -> Iterator[FileInfo]:
-        """List all files. Files that are created or deleted meanwhile may or may not be included."""
+        """List all files. Files that are created or deleted at the same time may or may not be included."""
         files = self._list(f"{self._prefix}/" if self._prefix else "")
         return (file for file in files if file.key != CHECK_KEY)
 

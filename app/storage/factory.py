@@ -13,18 +13,12 @@ from app.storage.local import LocalStorage
 
 
 def open_storage(settings: Settings) -> Storage:
-    """Return the storage that the settings name.
-
-    Raises:
-        ValueError: the storage URL is invalid.
-    """
+    """Return the storage that the settings name."""
     url = settings.storage_url
     if not url:
         return LocalStorage(settings.data_dir.resolve() / "storage")
     parts = urlsplit(url)
-    if parts.scheme == "file" and not parts.netloc and parts.path.startswith("/"):
+    if parts.scheme == "file":
         return LocalStorage(Path(unquote(parts.path)))
-    if parts.scheme == "s3":
-        folder = settings.data_dir.resolve() / "storage-cache"
-        return BucketStorage.from_url(url, LocalCache(folder, settings.storage_cache_bytes))
-    raise ValueError(f"COVEY_STORAGE_URL must be file:///folder or s3://bucket/prefix, not {url!r}")
+    folder = settings.data_dir.resolve() / "storage-cache"
+    return BucketStorage.from_url(url, LocalCache(folder, settings.storage_cache_bytes))

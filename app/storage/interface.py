@@ -76,7 +76,7 @@ class StorageUnavailableError(OSError):
 
     Args:
         reason: what is wrong, for the log.
-        public_reason: what is wrong, without any address; readiness shows it to everybody.
+        public_reason: what is wrong, without any address; readiness shows it to all clients.
     """
 
     def __init__(self, reason: str, public_reason: str = "it does not answer") -> None:
@@ -171,7 +171,7 @@ class Storage(Protocol):
         ...
 
     def all_files(self) -> Iterator[FileInfo]:
-        """List all files. Files that are created or deleted meanwhile may or may not be included."""
+        """List all files. Files that are created or deleted at the same time may or may not be included."""
         ...
 
     def temporary_file(self, suffix: str = "") -> AbstractContextManager[Path]:

@@ -196,7 +196,7 @@ class LocalStorage:
                 return []
 
     def all_files(self) -> Iterator[FileInfo]:
-        """List all files. Files that are created or deleted meanwhile may or may not be included."""
+        """List all files. Files that are created or deleted at the same time may or may not be included."""
         with _converted_errors():
             self._require_marker()
             folders = sorted(path for path in self.root.iterdir() if path.is_dir() and path != self._tmp)

@@ -28,6 +28,6 @@ def open_spans(*, in_background: bool) -> Spans | None:
     try:
         from app.telemetry.spans import Spans, otlp_exporter  # noqa: PLC0415 - needs an extra
     except ImportError:
-        log.warning("telemetry.not_installed", remedy="install covey[telemetry]")
+        log.warning("telemetry.not_installed", hint="install covey[telemetry]")
         return None
     return Spans(otlp_exporter(), in_background=in_background)

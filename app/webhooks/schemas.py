@@ -54,7 +54,7 @@ class WebhookCreate(RequestModel):
     )
 
     url: Annotated[str, StringConstraints(min_length=1, max_length=2000), OneLine, AfterValidator(_receiver)]
-    """URL of the receiver. Use `https`, so that nobody else reads the events."""
+    """URL of the receiver. Use `https`, so that others cannot read the events."""
     events: list[Event] = Field(min_length=1, max_length=20)
     """Events to send. `decision.review`: a person should review a message, because the router is not sure, or
     the message went to the fallback or belongs to the random sample. `job.ended`: a job has succeeded, failed

@@ -2,7 +2,7 @@
 
 One thread of a worker runs an event loop for all receivers. Each attempt has a time limit as a whole, each
 webhook a number of attempts at the same time, and all of them another. So a receiver that is slow, or sends
-its response byte by byte, delays nobody else.
+its response byte by byte, delays no other receiver.
 """
 
 from __future__ import annotations

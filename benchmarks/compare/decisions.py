@@ -140,7 +140,7 @@ def _scaled_first(task: Task) -> Task:
     """Return a task whose features are divided by their largest absolute values in the training part."""
     features = NumericFeatures(NumericFeaturesParameters(kind="numeric", scaling="max_abs"))
     Y = indicator_matrix(task.training.labels, task.labels)
-    X = features.fit_transform([read_documents(task.training.documents)], Y)
+    X = features.fit_transform(read_documents(task.training.documents), Y)
     X_test = features.transform(read_documents(task.test.documents))
     return replace(
         task,

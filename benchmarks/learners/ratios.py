@@ -280,7 +280,7 @@ def counting(parameters: AnalyzerParameters, quick: bool) -> float:
 
     def ours() -> tuple[list[str], Matrix]:
         features = TextFeatures(TextFeaturesParameters(kind="text", weighting="tf", analyzer=parameters))
-        X = features.fit_transform([texts], no_labels)
+        X = features.fit_transform(texts, no_labels)
         return features.names_, X
 
     def theirs() -> tuple[list[str], Any]:

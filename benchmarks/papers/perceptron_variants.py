@@ -84,7 +84,7 @@ def _parts(corpus: str) -> tuple[Floats, Bools, Floats, Bools]:
         parameters = {"kind": "text", "weighting": "tfidf", "scaling": "unit"}
     features = catalog.create_features(catalog.FEATURES_PARAMETERS.validate_python(parameters))
     Y, Y_test = (indicator_matrix(part.labels, labels) for part in (training, test))
-    X = features.fit_transform([read_documents(training.documents)], Y).toarray()
+    X = features.fit_transform(read_documents(training.documents), Y).toarray()
     X_test = features.transform(read_documents(test.documents)).toarray()
     length = np.sqrt((X**2).sum(axis=1).mean())
     return X / length, Y.toarray() != 0, X_test / length, Y_test.toarray() != 0

@@ -66,7 +66,7 @@ def predict(task: Task, name: str) -> Predictions:
     else:
         numbers = NumericFeatures(NumericFeaturesParameters(kind="numeric"))
         transformer = MaxAbsScaler() if task.units else Normalizer()
-        documents = _narrow(numbers.fit_transform([read_documents(documents)], Y))
+        documents = _narrow(numbers.fit_transform(read_documents(documents), Y))
         test = _narrow(numbers.transform(read_documents(test)))
     classifier = (
         LogisticRegression(max_iter=1000, random_state=task.seed)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -24,6 +25,22 @@ PACKAGE = ROOT / "src" / "covey_client"
 FOLDER = PACKAGE / "generated"
 DIGEST = "source.sha256"
 """File of the generated folder with the digest of its source."""
+
+
+UNSET = [
+    (re.compile(pattern, re.MULTILINE), replacement)
+    for pattern, replacement in (
+        (r"^from \.+types import UNSET, Unset\n", ""),
+        (r"^class Unset:\n(?: .*\n)+|^UNSET: Unset = Unset\(\)\n", ""),
+        (r"(import .*), UNSET\b", r"\1"),
+        (r'"UNSET", |, "Unset"', ""),
+        (r"not isinstance\(([\w.]+), +Unset\)", r"\1 is not None"),
+        (r"isinstance\(([\w.]+), +Unset\)", r"\1 is None"),
+        (r"\b(?:UNSET|Unset)\b", "None"),
+        (r"\bNone(?: \| None)+\b", "None"),
+    )
+]
+"""What replaces the object of the generator that stands for a field without a value."""
 
 
 class GenerationError(Exception):
@@ -64,7 +81,26 @@ def generate(folder: Path) -> None:
     output = completed.stdout + completed.stderr
     if completed.returncode or any(word in output.lower() for word in ("warning", "unsupported", "unable")):
         raise GenerationError(output)
+    for file in folder.rglob("*.py"):
+        file.write_text(without_unset(file.read_text("utf-8")), "utf-8")
     (folder / DIGEST).write_text(source_digest() + "\n")
+
+
+def without_unset(source: str) -> str:
+    """Return generated code in which a field without a value is None instead of an object ``UNSET``.
+
+    The API treats null and absent fields alike, except the description of a data set: null removes it.
+
+    >>> without_unset("version: int | Unset = UNSET")
+    'version: int | None = None'
+    >>> without_unset("if not isinstance(self.version, Unset) and version is not UNSET:")
+    'if self.version is not None and version is not None:'
+    >>> without_unset("from ...types import Response, UNSET")
+    'from ...types import Response'
+    """
+    for pattern, replacement in UNSET:
+        source = pattern.sub(replacement, source)
+    return source
 
 
 def is_up_to_date() -> bool:

@@ -45,7 +45,7 @@ SUMMARIES = {
     ...         {"model": "docs", "dataset_id": dataset.id, "learner": {"algorithm": "mmp"}}, timeout=600
     ...     )
     ...     answer = covey.predict("docs", ["The courier says the parcel is late."], top=1)
-    >>> job.state.value, answer.predictions[0].labels
+    >>> job.state, answer.predictions[0].labels
     ('succeeded', ['shipping'])
 ''',
     "routing.py": '''\

@@ -40,15 +40,6 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("part", name=op.f("pk_catalog_revisions")),
     )
     op.create_table(
-        "console_sessions",
-        sa.Column("token_sha256", sa.String(length=64), nullable=False),
-        sa.Column("secret_sha256", sa.String(length=64), nullable=False),
-        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
-        sa.PrimaryKeyConstraint("token_sha256", name=op.f("pk_console_sessions")),
-    )
-    op.create_index(op.f("ix_console_sessions_expires_at"), "console_sessions", ["expires_at"], unique=False)
-    op.create_table(
         "datasets",
         sa.Column("id", sa.String(length=40), nullable=False),
         sa.Column("name", sa.String(length=200), nullable=False),
@@ -578,9 +569,39 @@ def upgrade() -> None:
     op.create_index(
         op.f("ix_router_versions_model_version"), "router_versions", ["model", "version"], unique=False
     )
+    op.create_table(
+        "users",
+        sa.Column("id", sa.String(length=40), nullable=False),
+        sa.Column("issuer", sa.String(length=500), nullable=False),
+        sa.Column("subject", sa.String(length=255), nullable=False),
+        sa.Column("name", sa.String(length=200), nullable=False),
+        sa.Column("email", sa.Text(), nullable=True),
+        sa.Column("role", sa.String(length=20), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("last_sign_in_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("disabled_at", sa.DateTime(timezone=True), nullable=True),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_users")),
+        sa.UniqueConstraint("issuer", "subject", name=op.f("uq_users_issuer_subject")),
+    )
+    op.create_table(
+        "console_sessions",
+        sa.Column("token_sha256", sa.String(length=64), nullable=False),
+        sa.Column("secret_sha256", sa.String(length=64), nullable=True),
+        sa.Column("user_id", sa.String(length=40), nullable=True),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["user_id"], ["users.id"], name=op.f("fk_console_sessions_user_id_users"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("token_sha256", name=op.f("pk_console_sessions")),
+    )
+    op.create_index(op.f("ix_console_sessions_expires_at"), "console_sessions", ["expires_at"], unique=False)
+    op.create_index(op.f("ix_console_sessions_user_id"), "console_sessions", ["user_id"], unique=False)
 
 
 def downgrade() -> None:
+    op.drop_table("console_sessions")
+    op.drop_table("users")
     op.drop_table("router_versions")
     op.drop_table("experiment_cells")
     op.drop_table("routers")
@@ -606,7 +627,6 @@ def downgrade() -> None:
     op.drop_table("decisions")
     op.drop_table("decision_labels")
     op.drop_table("datasets")
-    op.drop_table("console_sessions")
     op.drop_table("catalog_revisions")
     op.drop_table("authentication_state")
     op.drop_table("api_keys")

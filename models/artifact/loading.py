@@ -17,6 +17,8 @@ from models.base import State, TrainingSummary
 from models.catalog import check_features, resolve_decision
 from models.decisions import LabelSetRule
 from models.errors import ArtifactError
+from models.features import NumericFeatures
+from models.features.documents import restore_columns
 from models.labels import LabelTree
 from models.mail import MAIL_VERSION
 from models.pipeline import Pipeline
@@ -89,6 +91,8 @@ def _restore(manifest: Manifest, state: State, *, verify: bool) -> Pipeline:
         with np.errstate(over="ignore", invalid="ignore"):
             pipeline.set_state(state)
         pipeline.kind_, pipeline.labels_ = manifest.kind, manifest.labels
+        pipeline.target_ = manifest.target.target(manifest.labels)
+        pipeline.classes_ = pipeline.target_.classes_among(manifest.labels)
         pipeline.tree_ = LabelTree(manifest.label_tree) if manifest.label_tree is not None else None
         pipeline.mail_version_, pipeline.decision_ = manifest.mail_version, manifest.decision
         pipeline.decision_report_ = manifest.decision_report
@@ -97,6 +101,8 @@ def _restore(manifest: Manifest, state: State, *, verify: bool) -> Pipeline:
         sizes = (len(pipeline.thresholds_), pipeline.learner_.n_labels_, pipeline.learner_.n_features_in_)
         if sizes != (len(manifest.labels), len(manifest.labels), len(pipeline.features_.names_)):
             raise ArtifactError("the sizes of the arrays do not match the labels and features")
+        if isinstance(pipeline.features_, NumericFeatures):
+            restore_columns(pipeline, pipeline.features_.base_names_)
         pipeline.rule_ = _restore_rule(manifest, pipeline.tree_, pipeline.thresholds_)
         if verify:
             _check_usable(pipeline, state)

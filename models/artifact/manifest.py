@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from models.base.targets import SETS, Target
 from models.catalog import FeaturesConfig, LearnerConfig
 from models.data.examples import Kind
 from models.data.record import RecordError, check_name
 from models.decisions import DecisionRule
 from models.decisions.report import DecisionReport
+from models.errors import ParameterError
 from models.pipeline.reference import Reference
 
 FORMAT_VERSION = 1
@@ -72,6 +74,41 @@ class ArrayEntry(_Part):
         return math.prod(self.shape, start=DTYPES[self.dtype].itemsize)
 
 
+class TargetEntry(_Part):
+    """The form of the labels that the pipeline was fitted on, which its predictions have, too."""
+
+    form: Literal["sets", "matrix", "classes"]
+    classes: list[bool | int | float | str]
+    """The columns or classes in their order; empty for ``sets``."""
+    dtype: str = Field(pattern=r"^(object|str|bool|u?int(8|16|32|64)|float(16|32|64))$")
+    """The type of the columns or classes in an array."""
+
+    @classmethod
+    def of(cls, target: Target) -> Self:
+        """Describe a target.
+
+        Raises:
+            ParameterError: its classes are neither texts, numbers nor booleans.
+        """
+        kind, values = target.classes.dtype, target.classes.tolist()
+        if not all(isinstance(value, bool | int | float | str) for value in values):
+            raise ParameterError("the classes cannot be saved; use texts, numbers or booleans")
+        return cls(form=target.form, classes=values, dtype="str" if kind.kind == "U" else kind.name)
+
+    def target(self, labels: Sequence[str]) -> Target:
+        """Return the target of a pipeline with these labels.
+
+        Raises:
+            ValueError: its columns or classes are not among the labels.
+        """
+        if self.form == "sets":
+            return SETS
+        target = Target.of_columns(self.form, np.array(self.classes, dtype=self.dtype))
+        if not set(target.names) <= set(labels) or len(target.names) < 1 + (self.form == "classes"):
+            raise ValueError("the columns or classes are not among the labels")
+        return target
+
+
 class RuleEntry(_Part):
     """How the fitted decision of a model turns scores into label sets, besides its thresholds."""
 
@@ -91,6 +128,7 @@ class Manifest(_Part):
     kind: Kind
     mail_version: int | None
     labels: list[Label] = Field(min_length=1)
+    target: TargetEntry
     label_tree: dict[Label, Label] | None
     features: FeaturesConfig
     learner: LearnerConfig

@@ -17,7 +17,7 @@ import numpy as np
 
 from models.arrays import AnyArray
 from models.artifact.header import check_size, encode_header
-from models.artifact.manifest import DTYPES, ArrayEntry, Manifest, RuleEntry
+from models.artifact.manifest import DTYPES, ArrayEntry, Manifest, RuleEntry, TargetEntry
 from models.pipeline import Pipeline
 from models.serialization.fsync import fsync_folder
 
@@ -103,6 +103,7 @@ def _create_manifest(
         kind=pipeline.kind_,
         mail_version=pipeline.mail_version_,
         labels=pipeline.labels_,
+        target=TargetEntry.of(pipeline.target_),
         label_tree=pipeline.tree_.parents if pipeline.tree_ is not None else None,
         features=pipeline.features_.parameters,
         learner=pipeline.learner_.validated_parameters(),

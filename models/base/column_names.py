@@ -21,6 +21,16 @@ def column_names(X: Any) -> list[str] | None:
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
+def numbered(n: int) -> list[str]:
+    """Return the names of n unnamed columns. They sort like their numbers.
+
+    >>> numbered(11)[:2], numbered(2)
+    (['00', '01'], ['0', '1'])
+    """
+    width = len(str(max(n - 1, 0)))
+    return [f"{j:0{width}}" for j in range(n)]
+
+
 def set_column_names(estimator: Any, X: Any) -> None:
     """Set ``feature_names_in_`` to the names of the columns; remove it if they have none."""
     names = column_names(X)

@@ -11,7 +11,6 @@ from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import sparse
 from scipy.sparse import csr_array
 from typing_extensions import override
 
@@ -171,7 +170,7 @@ class IncrementalLearner(Learner):
     def _read_labels(self, Y: Any, classes: Any) -> tuple[bool, AnyArray | None, Any]:
         """Return whether there is one class per example, the classes, and the labels as a matrix."""
         fitted = hasattr(self, "label_counts_")
-        Y = Y if sparse.issparse(Y) else np.asarray(Y)
+        Y = self._as_array(Y)
         if Y.ndim != 1:
             if classes is not None:
                 raise ValueError(

@@ -25,6 +25,7 @@ from models.base.classes import pack_classes, unpack_classes
 from models.base.column_names import check_column_names, set_column_names
 from models.base.constructor import document, make_constructor, parameter_names
 from models.base.steps import Training, run
+from models.base.targets import form_of
 from models.base.training import Context, Monitor, Problem, Step, TrainingSummary
 from models.base.validation import (
     as_feature_matrix,
@@ -190,10 +191,10 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         parameters = self.validated_parameters()
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        Y: Any = y if sparse.issparse(y) else np.asarray(y)
+        Y = self._as_array(y)
         self.single_label_ = Y.ndim == 1
         if self.single_label_:
-            self.classes_, Y = binarize_classes(Y)
+            self.classes_, Y = binarize_classes(y)
         matrix, labels = as_training_matrices(X, Y)
         set_column_names(self, X)
         if not self.single_label_:
@@ -206,6 +207,20 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         problem = Problem(matrix, labels, context, weights, None if groups is None else np.asarray(groups))
         run(self._training(problem, parameters), monitor or _no_monitor, resume)
         return self
+
+    def _as_array(self, y: Any) -> Any:
+        """Return labels as an array or a sparse matrix.
+
+        Raises:
+            ParameterError: they are label sets, or no list.
+        """
+        if form_of(y) == "sets":
+            kind = type(self).__name__
+            raise ParameterError(
+                f"y has label sets; use covey.Pipeline(learner=covey.{kind}()), or pass a learner alone an "
+                "(n, k) matrix of 0 and 1, such as that of scikit-learn's MultiLabelBinarizer"
+            )
+        return y if sparse.issparse(y) else np.asarray(y)
 
     def _check_unknown(self, context: Context, Y: Labels, parameters: LearnerParameters) -> Context:
         """Check the unknown labels of a training, and return the context without empty ones.

@@ -20,7 +20,7 @@ MAX_SCALE_RATIO = 1e3
 
 
 def scaling_warning(X: Matrix, algorithm: str, *, numeric: bool) -> str | None:
-    """Return a warning if the features should be scaled for a linear learner, with the remedy; else None.
+    """Return a warning if the features should be scaled for a linear learner, with what to do; else None.
 
     Vectors of text should have the same length. The lengths of documents with a feature must differ by at
     most a factor of 2 between the shortest and the longest 5 %, and their median must be at most 10. Numeric

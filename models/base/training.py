@@ -39,8 +39,8 @@ class Context:
         candidates: (r, k) true if local feature selection allows the label to use the feature.
         numeric_features: whether the features are measurements rather than words. Some learners have a
             parameter whose value ``auto`` depends on it.
-        unknown: (g, k) labels of which nobody knows whether they apply to an example, disjoint from Y; None
-            if there are none. Only learners that train each label separately accept them.
+        unknown: (g, k) labels of which it is not known whether they apply to an example, disjoint from Y;
+            None if there are none. Only learners that train each label separately accept them.
         n_jobs: number of threads that a learner may use; they never change the result.
         validation: examples for early stopping; None lets the learner hold out training examples.
     """

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse import csr_array
+from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array
 
 from models.arrays import AnyArray, Bools, Labels, Matrix
-from models.errors import UnsuitableDataError
+from models.errors import NotFittedError, ParameterError, UnsuitableDataError
 
 MAX_MAGNITUDE = 1e19
 """Largest absolute value of a feature that learners are trained on.
@@ -22,6 +24,10 @@ It admits every 64-bit integer. The square of a larger value is not finite in si
 squares of values above 1e154 are not finite in double precision either: weights would become infinite, and
 liblinear would never end.
 """
+
+
+class UnfittedError(NotFittedError, SklearnNotFittedError):  # type: ignore[misc]  # no types
+    """The error for callers of the library, which is also the one that scikit-learn's tools expect."""
 
 
 def as_feature_matrix(X: Any, *, n_features: int | None = None, reader: str = "this learner") -> Matrix:
@@ -37,7 +43,12 @@ def as_feature_matrix(X: Any, *, n_features: int | None = None, reader: str = "t
     Raises:
         ValueError: ``X`` has NaN or infinity, is not two-dimensional, or has the wrong number of features.
     """
-    checked = check_array(X, accept_sparse="csr", dtype=np.float64)
+    try:
+        checked = check_array(X, accept_sparse="csr", dtype=np.float64)
+    except (ValueError, TypeError) as error:
+        if (reason := _why_no_matrix(X)) is None:
+            raise
+        raise ParameterError(reason) from error
     if n_features is not None and checked.shape[1] != n_features:
         raise ValueError(
             f"X has {checked.shape[1]} features, but {reader} is expecting {n_features} features as input"
@@ -52,6 +63,22 @@ def as_feature_matrix(X: Any, *, n_features: int | None = None, reader: str = "t
     return matrix
 
 
+def _why_no_matrix(X: Any) -> str | None:
+    """Return why examples are no matrix of numbers, if there is more to say than NumPy does."""
+    if sparse.issparse(X):
+        return None
+    if isinstance(X, Mapping | AbstractSet | Iterator):
+        return f"pass X as a matrix of numbers; it is a {type(X).__name__}"
+    if isinstance(X, Sequence) and not len(X):
+        return "X is empty; pass at least one example"
+    if any(isinstance(value, str | bytes) for value in np.asarray(X, dtype=object).ravel().tolist()):
+        return (
+            "X contains texts, and a learner alone needs numbers; use covey.Pipeline, or scikit-learn's "
+            "make_pipeline(covey.TextFeatures(), …)"
+        )
+    return None
+
+
 def as_label_matrix(Y: Any) -> Labels:
     """Convert relevant labels to CSR of int8 ones with sorted indices.
 
@@ -62,6 +89,9 @@ def as_label_matrix(Y: Any) -> Labels:
         ValueError: ``Y`` contains values other than 0 and 1, or is not two-dimensional.
     """
     matrix: Any = Y if sparse.issparse(Y) else np.atleast_2d(np.asarray(Y))
+    has_objects = not sparse.issparse(matrix) and matrix.dtype.kind in "OSU"
+    if has_objects and any(isinstance(value, str) for value in matrix.ravel().tolist()):
+        raise ParameterError("y is a table of texts; pass a column of classes, or a matrix of 0 and 1")
     labels = csr_array(matrix)
     if not labels.has_canonical_format:
         labels = labels.copy()
@@ -71,6 +101,30 @@ def as_label_matrix(Y: Any) -> Labels:
     labels = labels.astype(np.int8)
     labels.eliminate_zeros()
     return labels
+
+
+def as_classes(y: Any) -> AnyArray:
+    """Return one class per example as an array.
+
+    Raises:
+        ParameterError: there are no classes, or one is missing or of the type bytes.
+        ValueError: a class is infinite.
+    """
+    values = np.asarray(y)
+    if not values.size:
+        raise ParameterError("y is empty; pass the labels of each document")
+    if values.dtype.kind in "OfSU":
+        # In an array of texts, NaN is the text "nan".
+        for position, value in enumerate(y if isinstance(y, Sequence) else values.tolist()):
+            if value is None or value != value:  # noqa: PLR0124 - NaN
+                raise ParameterError(
+                    f"the class at position {position} of y is missing ({value}); leave the document out, or "
+                    "pass collections of labels, of which one may be empty"
+                )
+            if isinstance(value, bytes):
+                raise ParameterError(f"the class at position {position} of y is of the type bytes; decode it")
+    assert_all_finite(values, input_name="y")
+    return values
 
 
 def binarize_classes(y: Any) -> tuple[AnyArray, AnyArray]:
@@ -88,8 +142,7 @@ def binarize_classes(y: Any) -> tuple[AnyArray, AnyArray]:
     >>> binarize_classes(["ham", "spam", "ham"])[1].tolist()
     [[0], [1], [0]]
     """
-    y = np.asarray(y)
-    assert_all_finite(y, input_name="y")
+    y = as_classes(y)
     check_classification_targets(y)
     classes = np.unique(y)
     return classes, indicator_of_classes(y, classes)

@@ -18,7 +18,7 @@ Kind: TypeAlias = Literal["text", "features", "email"]
 Split: TypeAlias = Literal["train", "validation", "test"]
 SelectedBy: TypeAlias = Literal["sample", "doubt", "fallback", "volunteered"]
 """Why people labelled a message that a version had decided on: it was drawn at random; the version was not
-sure; the version did not decide; or somebody did so unasked, mostly because of an error."""
+sure; the version did not decide; or a person did so unasked, mostly because of an error."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class ExampleSource(Protocol):
     def unknown_sets(self) -> list[tuple[str, ...]]:
         """Return the unknown labels of every example without reading the documents.
 
-        They are the labels of which nobody knows whether they apply. They are never in the label set.
+        They are the labels of which it is not known whether they apply. They are never in the label set.
         """
         ...
 
@@ -107,7 +107,7 @@ class Examples:
         labels: for each document, the names of its relevant labels.
         ids: for each document, its id; may be empty.
         split_column: for each document, ``"train"``, ``"validation"``, ``"test"`` or None; may be empty.
-        unknown: for each document, the labels of which nobody knows whether they apply; may be empty.
+        unknown: for each document, the labels of which it is not known whether they apply; may be empty.
         weights: for each document, how much it counts in a training; may be empty if all weights are 1.
         fold_column: for each document, its fold or None; may be empty.
         selected_by_column: for each document, what selected it for a review, or None; may be empty.
@@ -255,7 +255,7 @@ FAIR_SELECTIONS: Final[frozenset[SelectedBy | None]] = frozenset({None, "sample"
 def is_fair_test(selections: Sequence[SelectedBy | None]) -> Bools:
     """Return which examples can decide between versions, (n,).
 
-    A version errs more often on the messages that it doubted, or that somebody corrected, than another
+    A version errs more often on the messages that it doubted, or that people corrected, than another
     version that is equally good on the whole: the selection and the errors have the same cause. So these
     messages would always speak for the other version (regression to the mean). Only messages that were
     selected without regard to a decision are a fair test.

@@ -90,8 +90,8 @@ class TableOptions(FormatOptionsBase):
     labels: LabelsOption | None = None
     """The column that contains all labels. By default, the column ``labels``, or else ``label``."""
     label_columns: Names | None = None
-    """The label columns, if each label has a column of its own, with 1 for yes, 0 for no, or -1 if nobody
-    knows. Set either ``labels`` or ``label_columns``."""
+    """The label columns, if each label has a column of its own, with 1 for yes, 0 for no, or -1 if it is not
+    known. Set either ``labels`` or ``label_columns``."""
     label_separator: Annotated[str, Field(min_length=1, max_length=10)] = ","
     """The separator between the labels in a cell. White space around labels is removed."""
     label_names: Names | None = None
@@ -146,3 +146,8 @@ class TableOptions(FormatOptionsBase):
     def common_column(self) -> str | None:
         """The column that contains all labels; None for the default."""
         return self.labels if isinstance(self.labels, str) else None
+
+    @property
+    def several_columns(self) -> list[str]:
+        """The columns that each contain labels; empty if there is only one."""
+        return getattr(self, "labels_in", None) or []

@@ -32,7 +32,7 @@ class Record:
         email: the document, if it is an e-mail.
         id: its id, if the file has one.
         split: its split, if the file has one.
-        unknown: labels of which nobody knows whether they apply; may contain duplicates, and no relevant
+        unknown: labels of which it is not known whether they apply; may contain duplicates, and no relevant
             label.
         weight: how much it counts in a training, in examples; None for 1.
         file: the name of its file, if several files in a zip are read; otherwise empty.
@@ -69,7 +69,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Declarations:
-    """Facts about the whole file that a reader yields beside the records.
+    """Facts about the whole file that a reader yields in addition to the records.
 
     Attributes:
         labels: labels that exist even if no record has them.

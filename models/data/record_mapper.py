@@ -221,7 +221,7 @@ class RecordMapper:
         if len(fields) == 1:
             key, _, place = fields[0]
             return lambda row: parse(row[key], place)
-        if len({field.name for field in fields}) > 1:
+        if not self._is_table and len({field.name for field in fields}) > 1:
 
             def read_one(row: Any) -> ParsedLabels:
                 filled = [field for field in fields if row[field.key] not in (None, "", [], {})]

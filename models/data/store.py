@@ -67,10 +67,10 @@ _DOCUMENT_COLUMNS: dict[Kind, list[pa.Field[Any]]] = {
 
 
 class DatasetWriter:
-    """Writes a data set to a temporary file beside the target and renames it on commit.
+    """Writes a data set to a temporary file next to the target and renames it on commit.
 
     Use it as a context manager: without a commit, the end of the block deletes the temporary file. A process
-    that is killed can leave a file ``.NAME.*.part`` beside the target; nothing reads it.
+    that is killed can leave a file ``.NAME.*.part`` next to the target; nothing reads it.
 
     Args:
         target: the Parquet file to create. The commit replaces an existing file atomically.

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix, Vector, with_data
 from models.base import State, TrainingSummary
 from models.data.examples import FeatureRows
-from models.errors import NotFittedError, UnsuitableDataError
+from models.errors import UnsuitableDataError
 from models.features.columns import empty_rows, move_columns, normalize_row, normalize_rows, stack_rows
 from models.features.explained_terms import ExplainedTerms
 from models.features.parameterized import ParameterizedFeatures
@@ -70,7 +70,7 @@ class NumericFeatures(ParameterizedFeatures[NumericFeaturesParameters]):
 
     >>> features = NumericFeatures(interactions=2)
     >>> rows = FeatureRows(["b", "a"], csr_array([[2.0, 3.0]]))
-    >>> X = features.fit_transform([rows], csr_array(np.ones((1, 1), dtype=np.int8)))
+    >>> X = features.fit_transform(rows)
     >>> features.names_, X.toarray().tolist()
     (['a', 'a*b', 'a^2', 'b', 'b^2'], [[3.0, 6.0, 9.0, 2.0, 4.0]])
     """
@@ -86,7 +86,7 @@ class NumericFeatures(ParameterizedFeatures[NumericFeaturesParameters]):
         """Combine rows, which are read once. A feature that a batch does not name is 0 there."""
         return _combine(batches)
 
-    def fit(
+    def fit_raw(
         self,
         raw: RawValues,
         Y: Labels,
@@ -122,29 +122,21 @@ class NumericFeatures(ParameterizedFeatures[NumericFeaturesParameters]):
         self.summary_ = TrainingSummary(facts={"features": len(self.names_)})
         return self._values(X)
 
-    def fit_transform(
-        self, batches: Iterable[FeatureRows], Y: Labels, unknown: Labels | None = None
-    ) -> Matrix:
-        """Read the g training rows, determine names and scales, and return the vectors, as ``fit`` does."""
-        return self.fit(self.read(batches), Y, unknown)
-
     def values(self, raw: RawValues) -> Matrix:
-        """Return the vectors of rows that ``read`` has combined, (n, r), as ``transform`` does."""
+        """Return the vectors of rows that ``read`` has combined, (n, r), as ``vectors`` does."""
         return self._values(raw.in_columns_of(self._base))
 
-    def transform(self, rows: FeatureRows) -> Matrix:
+    def vectors(self, rows: FeatureRows) -> Matrix:
         """Return the vectors of other rows, (n, r). Features that training did not see are ignored."""
-        if not hasattr(self, "names_"):
-            raise NotFittedError("the numeric features are not fitted; call fit_transform or set_state first")
         index = self._index
         new_columns = np.array([index.get(name, -1) for name in rows.names], dtype=np.int32)
         return self._values(move_columns(rows.matrix, new_columns, len(self._base)))
 
     def vector(self, row: FeatureRows) -> Vector | None:
-        """Return the vector of one row, much faster than ``transform`` does and with the same values.
+        """Return the vector of one row, much faster than ``vectors`` does and with the same values.
 
         Returns:
-            The vector; None if only ``transform`` can compute it: if there are products, or if the row has
+            The vector; None if only ``vectors`` can compute it: if there are products, or if the row has
             values that are not finite or several values of a feature.
         """
         if len(self._products):
@@ -204,7 +196,7 @@ class NumericFeatures(ParameterizedFeatures[NumericFeaturesParameters]):
         return [name for name in names if name not in self._index]
 
     def n_products(self, rows: FeatureRows) -> int:
-        """Return how many products ``transform`` computes for rows; 0 without interactions."""
+        """Return how many products ``vectors`` computes for rows; 0 without interactions."""
         if self.parameters.interactions == 1:
             return 0
         known = self._index

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 
 from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix, Vector
 from models.base import State, TrainingSummary
-from models.errors import ArtifactError, NotFittedError, UnsuitableDataError
+from models.errors import ArtifactError, ParameterError, UnsuitableDataError
 from models.features.columns import (
     empty_rows,
     first_columns,
@@ -134,7 +134,7 @@ class TextFeatures(ParameterizedFeatures[TextFeaturesParameters]):
             was held out; NaN for a document without terms. None after ``set_state``.
 
     >>> features = TextFeatures(weighting="binary")
-    >>> X = features.fit_transform([["red rose", "blue"]], csr_array(np.ones((2, 1), dtype=np.int8)))
+    >>> X = features.fit_transform(["red rose", "blue"])
     >>> features.names_, X.toarray().tolist()
     (['blue', 'red', 'rose'], [[0.0, 1.0, 1.0], [1.0, 0.0, 0.0]])
     >>> features.transform(["a red, red balloon"]).toarray().tolist()
@@ -177,7 +177,7 @@ class TextFeatures(ParameterizedFeatures[TextFeaturesParameters]):
         order = sorted(occurring, key=terms.__getitem__)
         return RawValues([terms[i] for i in order], keep_columns(counts, np.array(order, dtype=np.int64)))
 
-    def fit(self, raw: RawValues, Y: Labels, unknown: Labels | None = None) -> Matrix:
+    def fit_raw(self, raw: RawValues, Y: Labels, unknown: Labels | None = None) -> Matrix:
         """Select the features of the training part, and return its vectors.
 
         Args:
@@ -221,23 +221,15 @@ class TextFeatures(ParameterizedFeatures[TextFeaturesParameters]):
         self._set_fitted([vocabulary[i] for i in selection.kept], idf[selection.kept], mean_distinct)
         return self._scaled(keep_columns(weights, selection.kept))
 
-    def fit_transform(
-        self, batches: Iterable[Sequence[TextDocument]], Y: Labels, unknown: Labels | None = None
-    ) -> Matrix:
-        """Read the g training documents, select the features, and return the vectors, as ``fit`` does."""
-        return self.fit(self.read(batches), Y, unknown)
-
     def values(self, raw: RawValues) -> Matrix:
-        """Return the vectors of documents that ``read`` has counted, (n, r), as ``transform`` does."""
+        """Return the vectors of documents that ``read`` has counted, (n, r), as ``vectors`` does."""
         counts = raw.in_columns_of(self.names_)
         return self._scaled(
             self._weigh(counts, self._idf, DocumentLengths.of(raw.values), self._mean_distinct)
         )
 
-    def transform(self, documents: Sequence[TextDocument]) -> Matrix:
+    def vectors(self, documents: Sequence[TextDocument]) -> Matrix:
         """Return the vectors of other documents, (n, r). Terms that are not features are ignored."""
-        if not hasattr(self, "names_"):
-            raise NotFittedError("the text features are not fitted; call fit_transform or set_state first")
         parts: list[Matrix] = []
         for batch in self._batches(documents):
             all_counts = self._vocabulary.count(batch)
@@ -247,10 +239,10 @@ class TextFeatures(ParameterizedFeatures[TextFeaturesParameters]):
         return self._scaled(stack_rows(parts, len(self.names_)))
 
     def vector(self, document: TextDocument) -> Vector | None:
-        """Return the vector of one document, much faster than ``transform`` does and with the same values.
+        """Return the vector of one document, much faster than ``vectors`` does and with the same values.
 
         Returns:
-            The vector; None if only ``transform`` can compute it, because the document is long.
+            The vector; None if only ``vectors`` can compute it, because the document is long.
         """
         pivoted = self.parameters.weighting == "pivoted"  # only it depends on the terms that are no features
         counts = self._vocabulary.count_one(document, unknown=pivoted)
@@ -282,7 +274,7 @@ class TextFeatures(ParameterizedFeatures[TextFeaturesParameters]):
         Parts of unknown words do not count: any string of letters has some that are known.
 
         >>> features = TextFeatures(analyzer={"character_ngrams": [2, 3]})
-        >>> _ = features.fit_transform([["red rose", "blue"]], csr_array(np.ones((2, 1), dtype=np.int8)))
+        >>> _ = features.fit(["red rose", "blue"])
         >>> features.says_nothing(features.transform(["a rose", "a nose"])).tolist()
         [False, True]
         """
@@ -319,7 +311,7 @@ class TextFeatures(ParameterizedFeatures[TextFeaturesParameters]):
         """Return the words and places of some terms in a document, for those that occur in it.
 
         >>> features = TextFeatures(TextFeaturesParameters(kind="text"))
-        >>> _ = features.fit_transform([["red rose", "blue"]], csr_array(np.ones((2, 1), dtype=np.int8)))
+        >>> _ = features.fit(["red rose", "blue"])
         >>> features.sources("A Rose is a rose", ["rose"])["rose"].words
         ['Rose', 'rose']
         """
@@ -389,6 +381,13 @@ class TextFeatures(ParameterizedFeatures[TextFeaturesParameters]):
             return Vocabulary(self.parameters.analyzer, self.names_, self._fields)
         columns = np.array([column_of_name(name, hashing.n_features) for name in self.names_], dtype=np.int64)
         return HashedVocabulary(self.parameters.analyzer, columns, hashing.n_features, self._fields)
+
+    def _check_labels(self, Y: Labels) -> None:
+        kind = self.parameters.selection.kind
+        if not Y.shape[1] and kind in ("information_gain", "rocchio"):
+            raise ParameterError(
+                f"the selection {kind} compares terms with labels; pass y, too", "/features/selection"
+            )
 
     def _limit(self, terms: list[str], counts: Matrix) -> tuple[list[str], Matrix, Floats]:
         """Return the terms within the limits of the vocabulary, their counts, and their idf.

@@ -210,7 +210,7 @@ class Headers:
 
     @property
     def automated(self) -> bool:
-        """Whether the fields state that a program sent the message or that nobody should reply to it."""
+        """Whether the fields state that a program sent the message or that it should not be replied to."""
         return (
             ("auto-submitted" in self._fields and self.token("auto-submitted") not in {"", "no"})
             or ("precedence" in self._fields and self.token("precedence") in _AUTOMATED_PRECEDENCES)

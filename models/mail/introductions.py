@@ -302,7 +302,7 @@ def _opens_attribution(text: str) -> bool:
 
 
 def _is_attribution(text: str) -> bool:
-    """Return whether a text certainly attributes what follows to somebody, however it begins.
+    """Return whether a text certainly attributes what follows to an author, however it begins.
 
     Args:
         text: the text in lower case, without its colon.

@@ -1,4 +1,4 @@
-"""Recognizes the senders of bounces: mail servers, to which nobody should reply (RFC 5230, section 4.6)."""
+"""Recognizes the senders of bounces: mail servers, which should get no reply (RFC 5230, section 4.6)."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def evaluate_set_probabilities(
         Y: (n, k) true label sets.
         predicted: (n, k) predicted label sets.
         probabilities: (n,) the probability that each predicted label set is right.
-        unknown: (n, k) unknown labels; None if there are none. Nobody knows whether the label set of an
+        unknown: (n, k) unknown labels; None if there are none. It is not known whether the label set of an
             example with unknown labels is right, so these examples are left out.
     """
     right = wrong_labels(Y, predicted) == 0

@@ -1,6 +1,6 @@
 """The pipeline: features, learner and decision, fitted together on labelled documents."""
 
-from models.pipeline.documents import read_documents
+from models.features.documents import read_documents
 from models.pipeline.explanation import ExplainedTerm, Explanation
 from models.pipeline.pipeline import Pipeline
 from models.pipeline.prediction import Prediction, ScoredDocuments

@@ -16,11 +16,11 @@ from models.data.digests import document_groups
 from models.data.examples import ExampleSource
 from models.errors import UnsuitableDataError
 from models.features.auto import richer_features
+from models.features.documents import read_documents
 from models.features.raw_values import RawValues
 from models.labels import LabelTree
 from models.labels.indicator_matrix import collect_labels, indicator_matrix, unknown_matrix
 from models.measures.rankings import example_ranking_measures
-from models.pipeline.documents import read_documents
 from models.pipeline.training_set import Features
 from models.splits import stratified_folds
 
@@ -128,7 +128,7 @@ class FeatureChooser:
         if labelled.sum() < 2:
             return None
         try:
-            X = features.fit(raw.where(training), Y, context.unknown)
+            X = features.fit_raw(raw.where(training), Y, context.unknown)
         except UnsuitableDataError:
             return None
         context = replace(context, features=features.names_, candidates=features.candidates_)

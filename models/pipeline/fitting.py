@@ -16,7 +16,7 @@ from models.base.scaling import scaling_warning
 from models.base.training import abbreviated
 from models.base.validation import in_every_example
 from models.data.digests import document_groups
-from models.decisions import DecisionRule, HeldOut, needs_held_out
+from models.decisions import DecisionRule, HeldOut
 from models.decisions.auto import LabelSetSizes
 from models.pipeline.deciding import Decided, decide
 from models.pipeline.held_out import FoldScores, FoldStep, validation_scores
@@ -31,11 +31,6 @@ from models.pipeline.snapshot import (
     select_prefix,
 )
 from models.pipeline.training_set import FeatureMatrices, Features, TrainingSet
-
-
-def uses_validation(learner: Learner, decision: DecisionRule) -> bool:
-    """Whether a training uses validation examples."""
-    return learner.uses_validation or needs_held_out(decision)
 
 
 @dataclass(frozen=True)
@@ -66,6 +61,7 @@ class Fitting:
         matrices: its features.
         seed: seed of the folds for the thresholds.
         how: how the training runs.
+        holds_out: whether there must be held-out scores, for the decision or for probabilities.
 
     Raises:
         ValueError: the matrices do not have the shape of the training set and the features.
@@ -81,6 +77,7 @@ class Fitting:
         *,
         seed: int,
         how: Run,
+        holds_out: bool,
     ) -> None:
         self._features = features
         self._learner = learner
@@ -89,14 +86,15 @@ class Fitting:
         self._X = matrices.training
         self._seed = seed
         self._how = how
+        self._holds_out = holds_out
         if self._X.shape != (training.Y.shape[0], len(features.names_)):
             raise ValueError("the matrix does not have the shape of the training set and the fitted features")
         self._validation: ValidationSet | None = None
-        if matrices.validation is not None and uses_validation(learner, decision):
+        if matrices.validation is not None and (learner.uses_validation or holds_out):
             self._validation = training.validation_set(matrices.validation)
             if matrices.validation.shape != (self._validation.Y.shape[0], len(features.names_)):
                 raise ValueError("the matrix does not have the shape of the validation set and the features")
-        on_folds = needs_held_out(decision) and self._validation is None
+        on_folds = holds_out and self._validation is None
         self._raw = matrices.raw if on_folds else None
         draws = on_folds or (learner.uses_validation and self._validation is None)
         context = Context(
@@ -144,8 +142,8 @@ class Fitting:
         self._learner.fit_problem(self._problem, monitor=report, resume=resume)
 
     def _hold_out(self) -> HeldOut | None:
-        """Return the held-out scores; None if the decision does not need them, or nothing can be held out."""
-        if not needs_held_out(self._decision):
+        """Return the held-out scores; None if nothing needs them, or nothing can be held out."""
+        if not self._holds_out:
             return None
         if self._raw is None:
             validation = self._training.validation

@@ -147,7 +147,7 @@ class FoldScores:
         Y, context = self._problem.Y[training], self._problem.context.where(training)
         features: Features = clone(self._features)
         try:
-            X = features.fit(self._raw.where(training), Y, context.unknown)
+            X = features.fit_raw(self._raw.where(training), Y, context.unknown)
         except UnsuitableDataError:
             return False
         context = replace(context, features=features.names_, candidates=features.candidates_)

@@ -67,7 +67,7 @@ def partial_fit(
     context = Context(labels=pipeline.labels_, features=pipeline.features_.names_)
     X = pipeline.feature_matrix(documents)
     Y = indicator_matrix(label_sets, pipeline.labels_, pipeline.tree_)
-    if needs_held_out(pipeline.decision_):
+    if pipeline.held_out_ is not None or needs_held_out(pipeline.decision_):
         _learn_and_decide(continued, further, X, Y, full_scores(learner, X), weights, context)
     else:
         weighted = {} if weights is None else {"sample_weight": weights}

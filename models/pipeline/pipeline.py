@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from models import catalog
 from models.arrays import AnyArray, Floats
 from models.base import Learner, LearnerParameters, State
-from models.base.column_names import set_column_names
+from models.base.targets import SETS, Target, read_target
 from models.base.training import abbreviated
 from models.base.weights import as_weights
 from models.calibration import Calibration
@@ -26,16 +26,15 @@ from models.decisions.held_out import HeldOutSample
 from models.errors import ParameterError, UnsuitableDataError
 from models.features import NumericFeatures, TextFeatures
 from models.features.auto import N_CANDIDATES, AutoFeaturesParameters
+from models.features.documents import as_documents, forget_columns, kind_of, set_columns
 from models.labels import LabelTree
 from models.labels.indicator_matrix import collect_labels
 from models.mail import MAIL_VERSION
 from models.pipeline.feature_choice import FeatureChooser
-from models.pipeline.fitting import Fitting, uses_validation
-from models.pipeline.inputs import as_documents, kind_of
+from models.pipeline.fitting import Fitting
 from models.pipeline.predictor import Predictor
 from models.pipeline.progress import PipelineMonitor, Progress, Run
 from models.pipeline.snapshot import add_prefix, select_prefix
-from models.pipeline.targets import SETS, Target, exactly_right, read_target
 from models.pipeline.training_set import FeatureMatrices, Features, TrainingSet, fit_features
 from models.serialization.state import read_array
 
@@ -51,7 +50,8 @@ def _is_calibrated(pipeline: Pipeline) -> bool:
     """
     if hasattr(pipeline, "rule_") and pipeline.calibration_ is None:
         raise AttributeError(
-            "the pipeline is not calibrated; fit it with a decision that holds out examples (auto)"
+            "the pipeline is not calibrated; fit it with a decision that holds out examples (auto), on more "
+            "than three different documents"
         )
     return True
 
@@ -79,6 +79,7 @@ class Pipeline(Predictor, BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         decision_: the decision in use.
         classes_: the columns or classes of the labels that ``fit`` received; ``labels_`` as an array if it
             received label sets.
+        target_: the form of the labels that ``fit`` received.
         n_features_in_: number of columns if ``fit`` received a matrix.
         feature_names_in_: names of the columns if it received a table with names.
         kind_: kind of the training documents.
@@ -106,7 +107,7 @@ class Pipeline(Predictor, BaseEstimator):  # type: ignore[misc]  # scikit-learn 
     """
 
     classes_: AnyArray
-    _target: Target = SETS
+    target_: Target = SETS
 
     def __init__(
         self,
@@ -158,7 +159,7 @@ class Pipeline(Predictor, BaseEstimator):  # type: ignore[misc]  # scikit-learn 
 
         Args:
             X: the training examples: a source of labelled examples; or n documents, see
-                :func:`~models.pipeline.inputs.as_documents`.
+                :func:`~models.features.documents.as_documents`.
             y: the labels of the documents if ``X`` has none: n collections of label names, an (n, k) matrix
                 of 0 and 1, or (n,) one class per document.
             sample_weight: (n,) how much each document counts if ``X`` is no source; 2 as much as two equal
@@ -210,9 +211,8 @@ class Pipeline(Predictor, BaseEstimator):  # type: ignore[misc]  # scikit-learn 
 
     def _forget(self) -> None:
         """Forget the forms of the documents and labels of an earlier training."""
-        self._target = SETS
-        for name in ("n_features_in_", "feature_names_in_", "_columns"):
-            self.__dict__.pop(name, None)
+        self.target_ = SETS
+        forget_columns(self)
 
     def _begin(self, training: TrainingSet) -> None:
         """Set what follows from the parameters and the labels, and check that they suit each other."""
@@ -236,7 +236,14 @@ class Pipeline(Predictor, BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         if matrices is None:
             matrices = self._fit_features(training, how)
         fitting = Fitting(
-            self.features_, self.learner_, self.decision_, training, matrices, seed=self.seed, how=how
+            self.features_,
+            self.learner_,
+            self.decision_,
+            training,
+            matrices,
+            seed=self.seed,
+            how=how,
+            holds_out=self._holds_out,
         )
         result = fitting.run()
         decided, self.summary_, self.reference_ = result.decided, result.summary, result.reference
@@ -246,9 +253,11 @@ class Pipeline(Predictor, BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         with_example = collect_labels(training.label_sets, training.tree)
         if empty := sorted(set(training.labels).difference(with_example)):
             self.summary_.warnings.append(f"labels without a training example: {abbreviated(empty)}")
+        if isinstance(self.features_, NumericFeatures):
+            self.n_features_in_ = len(self.features_.base_names_)
         if compared:
             self.summary_.facts["average_precision_of_features"] = compared
-        self.classes_ = self._target.classes if self._target.names else np.array(training.labels)
+        self.classes_ = self.target_.classes_among(training.labels)
         return self
 
     def _fit_features(self, training: TrainingSet, how: Run) -> FeatureMatrices:
@@ -261,8 +270,8 @@ class Pipeline(Predictor, BaseEstimator):  # type: ignore[misc]  # scikit-learn 
                 self.features_,
                 training,
                 report,
-                keep_raw=needs_held_out(self.decision_) and not validated,
-                with_validation=uses_validation(self.learner_, self.decision_),
+                keep_raw=self._holds_out and not validated,
+                with_validation=self.learner_.uses_validation or self._holds_out,
             )
 
     def _resolve_features(self, training: TrainingSet, how: Run) -> tuple[Features, dict[str, float]]:
@@ -293,12 +302,9 @@ class Pipeline(Predictor, BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         documents = as_documents(X)
         if y is None:
             raise ValueError("Pipeline requires y to be passed, but the target y is None")
-        self._target = target = read_target(y)
+        self.target_ = target = read_target(y)
         if isinstance(documents, FeatureRows):
-            self.n_features_in_ = documents.matrix.shape[1]
-            if documents is not X:
-                set_column_names(self, X)
-                self._columns = documents.names
+            set_columns(self, X, documents)
         weights = as_weights(sample_weight, len(documents))
         examples = Examples(
             kind=kind_of(documents),
@@ -316,18 +322,18 @@ class Pipeline(Predictor, BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         """Return the predicted labels in the form of the labels that ``fit`` received.
 
         That is a list of n label sets in label order, an (n, k) matrix of 0 and 1, or (n,) classes. A
-        pipeline that was fitted on a source of examples, or loaded from a file, returns label sets.
+        pipeline that was fitted on a source of examples returns label sets.
 
         Args:
-            X: n documents, see :func:`~models.pipeline.inputs.as_documents`.
+            X: n documents, see :func:`~models.features.documents.as_documents`.
 
         Raises:
             ParameterError: the documents are of another kind, or ``X`` is a single text.
             UnsuitableDataError: a score is not finite because the values of a document are too large.
         """
         scored = self.scored(X)
-        columns = self._target.columns(self.labels_)
-        return self._target.arranged(
+        columns = self.target_.columns(self.labels_)
+        return self.target_.arranged(
             scored.predicted(self.rule_)[:, columns], scored.scores[:, columns], self.labels_
         )
 
@@ -336,7 +342,7 @@ class Pipeline(Predictor, BaseEstimator):  # type: ignore[misc]  # scikit-learn 
 
         With two classes, it is (n,) the score of the second class minus that of the first one.
         """
-        scores = self.scores(X)[:, self._target.columns(self.labels_)]
+        scores = self.scores(X)[:, self.target_.columns(self.labels_)]
         return scores[:, 1] - scores[:, 0] if self._is_binary else scores
 
     @available_if(_is_calibrated)  # type: ignore[untyped-decorator]  # scikit-learn has no types
@@ -356,18 +362,23 @@ class Pipeline(Predictor, BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         """
         self._check_fitted()
         assert self.calibration_ is not None  # noqa: S101 - see _is_calibrated
-        scored, columns = self.scored(X), self._target.columns(self.labels_)
+        scored, columns = self.scored(X), self.target_.columns(self.labels_)
         probabilities, _ = self.calibration_.probabilities(
             scored.scores, scored.predicted(self.rule_), scored.empty
         )
         probabilities = probabilities[:, columns]
-        if self._target.form != "classes":
+        if self.target_.form != "classes":
             return probabilities
         predicted = np.arange(len(probabilities)), scored.scores[:, columns].argmax(axis=1)
         probabilities[predicted] = probabilities.max(axis=1) * (1 + _LEAD)
         total = probabilities.sum(axis=1, keepdims=True)
         uniform = np.full_like(probabilities, 1 / probabilities.shape[1])
         return np.asarray(np.divide(probabilities, total, out=uniform, where=total > 0))
+
+    def get_feature_names_out(self, input_features: Any = None) -> AnyArray:
+        """Return the names of the columns of ``feature_matrix``."""
+        self._check_fitted()
+        return self.features_.get_feature_names_out(input_features)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the share of documents whose predicted label set or class is exactly right.
@@ -389,12 +400,20 @@ class Pipeline(Predictor, BaseEstimator):  # type: ignore[misc]  # scikit-learn 
             )
         else:
             predicted = self.predict(X)
-            right = exactly_right(self._target, y, predicted, len(predicted))
+            true = self.target_.label_sets(y, len(predicted))
+            found = self.target_.label_sets(predicted, len(predicted)) if len(predicted) else []
+            right = np.array([one == other for one, other in zip(true, found, strict=True)])
         return float(np.average(right, weights=as_weights(sample_weight, len(right))))
 
     @property
+    def _holds_out(self) -> bool:
+        """Whether a training holds out documents: for the decision, or for the probabilities of classes."""
+        of_classes = self.target_.form == "classes" and self.decision_.kind == "single_label"
+        return of_classes or needs_held_out(self.decision_)
+
+    @property
     def _is_binary(self) -> bool:
-        return self._target.form == "classes" and len(self._target.names) == 2
+        return self.target_.form == "classes" and len(self.target_.names) == 2
 
     def get_state(self) -> State:
         """Return the arrays of features, learner, decision, calibration, curves and held-out scores."""

@@ -8,13 +8,12 @@ from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
-from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from models import catalog
 from models.arrays import Bools, Floats, Labels, Matrix, Vector
 from models.base import Learner, TrainingSummary
-from models.base.column_names import check_column_names, column_names
 from models.base.training import abbreviated
+from models.base.validation import UnfittedError
 from models.calibration import Calibration
 from models.data.examples import Documents, ExampleSource, FeatureRows, Kind
 from models.data.record import json_pointer
@@ -22,16 +21,15 @@ from models.decisions import DecisionRule, LabelSetRule
 from models.decisions.curves import HeldOutCurves
 from models.decisions.held_out import HeldOutSample
 from models.decisions.report import DecisionReport
-from models.errors import NotFittedError, ParameterError
+from models.errors import ParameterError
 from models.features import NumericFeatures
+from models.features.documents import as_documents, match_columns, read_documents
 from models.labels import LabelTree
 from models.labels.indicator_matrix import collect_labels, indicator_matrix, unknown_matrix
 from models.labels.ranking import ranking
 from models.mail import MailDocument
 from models.measures.evaluation import Evaluation, evaluate
-from models.pipeline.documents import read_documents
 from models.pipeline.explanation import Explanation, explain_labels
-from models.pipeline.inputs import as_documents
 from models.pipeline.prediction import (
     Prediction,
     ScoredDocuments,
@@ -45,10 +43,6 @@ from models.pipeline.training_set import Features
 
 _BLOCK_SCORES = 2**18
 """Scores that a prediction computes at once, which limits the memory."""
-
-
-class _NotFittedError(NotFittedError, SklearnNotFittedError):  # type: ignore[misc]  # no types
-    """The error for callers of the library, which is also the one that scikit-learn's tools expect."""
 
 
 class Predictor:
@@ -77,7 +71,7 @@ class Predictor:
         Raises:
             ParameterError: the documents are of another kind.
         """
-        return self.features_.transform(self._readable(documents))
+        return self.features_.vectors(self._readable(documents))
 
     def scores(self, documents: Documents | Sequence[MailDocument] | ExampleSource) -> Floats:
         """Return unrounded scores of every label, (n, k) float64.
@@ -107,7 +101,7 @@ class Predictor:
             parts = [self.scored(batch.documents) for batch in source.batches()]
             return ScoredDocuments.concatenate(parts, len(labels))
         readable = self._readable(source)
-        X = self.features_.transform(readable)
+        X = self.features_.vectors(readable)
         return ScoredDocuments(full_scores(self.learner_, X), self.features_.empty_documents(readable, X))
 
     def rule_with(
@@ -241,7 +235,7 @@ class Predictor:
         if label not in self._check_fitted():
             raise ParameterError(f"the model has no label {label!r}", "/label")
         readable = self._readable(documents)
-        j, X = self.labels_.index(label), self.features_.transform(readable)
+        j, X = self.labels_.index(label), self.features_.vectors(readable)
         return [self._explanations(readable, X, i, [j], terms)[0] for i in range(X.shape[0])]
 
     def evaluate(self, source: ExampleSource, *, covering: Any = None) -> Evaluation:
@@ -324,7 +318,7 @@ class Predictor:
             NotFittedError: the pipeline is not fitted.
         """
         if not hasattr(self, "rule_"):
-            raise _NotFittedError("the pipeline is not fitted; call fit first")
+            raise UnfittedError("the pipeline is not fitted; call fit first")
         return self.labels_
 
     def _features_of(self, readable: Any) -> Matrix | Vector:
@@ -338,7 +332,7 @@ class Predictor:
             )
             if vector is not None:
                 return vector
-        return features.transform(readable)
+        return features.vectors(readable)
 
     def _as_matrix(self, X: Matrix | Vector) -> Matrix:
         return X.to_matrix(self.learner_.n_features_in_) if isinstance(X, Vector) else X
@@ -352,28 +346,11 @@ class Predictor:
         """
         self._check_fitted()
         given, documents = documents, as_documents(documents)
-        if isinstance(documents, FeatureRows) and documents is not given:
-            documents = self._with_columns_of_training(given, documents)
+        if isinstance(documents, FeatureRows):
+            documents = match_columns(self, given, documents, getattr(self.features_, "names_", ()))
         if isinstance(documents, FeatureRows) != (self.kind_ == "features"):
             raise ParameterError(f"the model was trained on {self.kind_}; pass documents of that kind")
         return read_documents(documents)
-
-    def _with_columns_of_training(self, X: Any, rows: FeatureRows) -> FeatureRows:
-        """Return a table or matrix with the names of the columns of the training.
-
-        Raises:
-            ValueError: the training had other names, or another number.
-            ParameterError: the training had names, and they cannot be matched by position.
-        """
-        if not hasattr(self, "_columns"):  # fitted on FeatureRows, or loaded: columns are matched by name
-            if column_names(X) is None and not set(rows.names) <= set(getattr(self.features_, "names_", ())):
-                raise ParameterError("the columns have no names; pass a table with the names of the training")
-            return rows
-        check_column_names(self, X)
-        n, expected = rows.matrix.shape[1], self.n_features_in_
-        if n != expected:
-            raise ValueError(f"X has {n} features, but Pipeline is expecting {expected} features as input")
-        return FeatureRows(self._columns, rows.matrix)
 
     def _rank(
         self, X: Matrix | Vector, empty: Bools, top: int | None, rule: LabelSetRule, budget: LabelBudget

@@ -52,7 +52,7 @@ class Run:
     """How a training runs. Nothing of it changes the result.
 
     Attributes:
-        monitor: called after every step; None if nobody watches.
+        monitor: called after every step; None if there is none.
         resume: the snapshot from which an interrupted training continues; empty to start from the beginning.
         n_jobs: number of threads that the learner may use.
         timings: receives the seconds of every completed phase.

@@ -88,14 +88,14 @@ class LabelBudget:
     Args:
         max_labels: the limit; None for no limit.
         weight: what a predicted label counts, with the terms of its explanation.
-        remedy: what the caller can do besides sending fewer instances.
+        hint: what the caller can do besides sending fewer instances.
     """
 
-    def __init__(self, max_labels: int | None, weight: int = 1, remedy: str | None = None) -> None:
+    def __init__(self, max_labels: int | None, weight: int = 1, hint: str | None = None) -> None:
         self._max_labels = max_labels
         self._left: float = math.inf if max_labels is None else max_labels
         self._weight = weight
-        self._remedy = remedy
+        self._hint = hint
 
     def spend_on_rankings(self, n: int, length: int) -> None:
         """Count the labels of n rankings.
@@ -121,6 +121,6 @@ class LabelBudget:
         if self._left < 0:
             raise ParameterError(
                 f"the predictions would have more than {self._max_labels:,} labels and terms; "
-                f"send fewer instances{', ' + self._remedy if self._remedy else ''}",
+                f"send fewer instances{', ' + self._hint if self._hint else ''}",
                 "/instances",
             )

@@ -13,10 +13,10 @@ from models.data.digests import document_groups
 from models.data.examples import Documents, ExampleSource, FeatureRows
 from models.features import NumericFeatures, TextFeatures
 from models.features.columns import stack_rows
+from models.features.documents import read_documents
 from models.features.raw_values import RawValues
 from models.labels import LabelTree
 from models.labels.indicator_matrix import collect_labels, indicator_matrix, unknown_matrix
-from models.pipeline.documents import read_documents
 
 Features: TypeAlias = TextFeatures | NumericFeatures
 
@@ -86,7 +86,7 @@ class FeatureMatrices:
 
     Attributes:
         training: (g, r) the training examples.
-        raw: what they are computed from, for the features of folds; None if nobody needs it.
+        raw: what they are computed from, for the features of folds; None if it is not needed.
         validation: (m, r) the validation examples; None if there are none.
     """
 
@@ -138,10 +138,10 @@ def fit_features(
                 on_read(n_read)
 
     raw = features.read(documents())
-    X = features.fit(raw, training.Y, training.unknown)
+    X = features.fit_raw(raw, training.Y, training.unknown)
     validation = None
     if with_validation and training.validation is not None and training.validation.n_examples:
         batches = training.validation.batches()
-        parts = [features.transform(read_documents(batch.documents)) for batch in batches]
+        parts = [features.vectors(read_documents(batch.documents)) for batch in batches]
         validation = stack_rows(parts, X.shape[1])
     return FeatureMatrices(X, raw if keep_raw else None, validation)

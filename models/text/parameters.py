@@ -15,7 +15,7 @@ MAX_NGRAM = 8
 MAX_STOP_WORDS: Final = 10_000
 
 CHARACTER_MARK: Final = "~"
-"""Begins the character n-grams that are terms beside words. No word contains it."""
+"""Begins the character n-grams that are terms in addition to words. No word contains it."""
 
 _RESERVED: Final = f">:{CHARACTER_MARK}"
 """Characters that begin or end the prefix of a term."""
@@ -84,8 +84,8 @@ class AnalyzerParameters(_Parameters):
 
     character_ngrams: NgramRange | None = None
     """With the unit `word`: minimum and maximum length of character n-grams of each word, with a space at
-    both ends, that are terms beside the words. Their names begin with `~`. They find the parts of compounds
-    and other forms of a word. By default, only words are terms."""
+    both ends, that are terms in addition to the words. Their names begin with `~`. They find the parts of
+    compounds and other forms of a word. By default, only words are terms."""
 
     unsegmented: Literal["bigrams", "none"] = "bigrams"
     """With the unit `word`, how scripts that do not separate words by spaces are split (Chinese, Japanese,

@@ -78,7 +78,7 @@ class PrecomputedFeatures:
         parts, empty = [], [np.empty(0, dtype=np.bool_)]
         for batch in test.batches():
             documents = read_documents(batch.documents)
-            parts.append(features.transform(documents))
+            parts.append(features.vectors(documents))
             empty.append(features.empty_documents(documents, parts[-1]))
             n_read += batch.n_examples
             progress(n_read)

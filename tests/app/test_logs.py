@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 import warnings
+from typing import Literal
 
 import pytest
 import structlog
@@ -75,3 +77,24 @@ def test_a_warning_of_python_is_a_line_of_the_log(capsys: pytest.CaptureFixture[
     (line,) = map(json.loads, capsys.readouterr().err.splitlines())
     assert line["level"] == "warning"
     assert "library.py:7: DeprecationWarning: it is old" in line["event"]
+
+
+@pytest.mark.parametrize(
+    ("terminal", "chosen", "first"), [(True, "auto", "\x1b"), (False, "auto", "{"), (True, "json", "{")]
+)
+def test_a_terminal_gets_lines_for_people_and_a_file_gets_json(
+    terminal: bool,
+    chosen: Literal["auto", "json"],
+    first: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = logging.getLogger().handlers
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    logs.configure(Settings(log_format=chosen))
+    try:
+        structlog.get_logger("test").info("job.started")
+    finally:
+        logging.getLogger().handlers = before
+        structlog.reset_defaults()
+    assert capsys.readouterr().err.startswith(first)

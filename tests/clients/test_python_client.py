@@ -38,6 +38,15 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "clients" / "python"
 
 
+def decision() -> models.RecordedDecision:
+    fields = {"decision_id": "dec_1", "router": "r", "model": "m", "disposition": "fallback"}
+    lists: dict[str, Any] = {"departments": [], "destinations": [], "ranking": []}
+    message = {"automated": False, "defects": [], "truncated": False}
+    return models.RecordedDecision.from_dict(
+        {**fields, **lists, "message": message, "created_at": "2026-01-05T10:00:00Z"}
+    )
+
+
 def public(kind: type) -> dict[str, Any]:
     return {name: value for name, value in inspect.getmembers(kind, callable) if not name.startswith("_")}
 
@@ -197,6 +206,16 @@ METHODS: dict[str, tuple[Any, ...]] = {
     "get_report": ("exp_1",),
     "cancel": (models.TrainingJob.from_dict(job("running")),),
     "train": ({},),
+    "create_dataset": ({},),
+    "from_feedback": ("frontdesk", "d"),
+    "update_dataset": ("ds_1", {}),
+    "get_model": ("helpdesk",),
+    "get_version": ("helpdesk", 1),
+    "get_router": ("frontdesk",),
+    "get_router_report": ("frontdesk",),
+    "get_decision": ("dec_1",),
+    "get_message": (decision(),),
+    "review_queue": ("frontdesk",),
     "upload": (b"x",),
 }
 
@@ -285,10 +304,84 @@ def test_the_end_of_the_line_of_a_key_is_ignored(either: Either, monkeypatch: py
 def test_work_is_cancelled(either: Either) -> None:
     service = Service(json_response(202, job("cancelled")))
     cancelled = either(service)("cancel", models.TrainingJob.from_dict(job("running")))
-    assert cancelled.state is models.JobState.CANCELLED
+    assert cancelled.state == "cancelled"
     assert service.calls == ["POST /v1/training-jobs/job_1/cancel"]
     with pytest.raises(CoveyError):
         either(Service(problem(409, "job_finished")))("cancel", cancelled)
+
+
+def test_a_description_is_removed(either: Either) -> None:
+    service = Service(json_response(200, dataset()))
+    either(service)("update_dataset", "ds_1", {"description": None})
+    assert service.bodies == [b'{"description":null}']
+
+
+def test_what_can_be_deleted_is_deleted_by_its_path(either: Either) -> None:
+    service = Service(httpx.Response(204))
+    time = "2026-01-05T10:00:00Z"
+    named = {
+        "name": "a b/c",
+        "model": "a b/c",
+        "alias": "live",
+        "version": 3,
+        "created_at": time,
+        "updated_at": time,
+    }
+    for resource in (
+        models.Dataset.from_dict(dataset()),
+        models.Model.from_dict({**named, "versions": 1, "last_version": 1, "aliases": {}}),
+        models.Alias.from_dict({**named, "revision": 1}),
+        decision(),
+    ):
+        either(service)("delete", resource)
+    assert [f"{request.method} {request.url.raw_path.decode()}" for request in service.requests] == [
+        "DELETE /v1/datasets/ds_1",
+        "DELETE /v1/models/a%20b%2Fc",
+        "DELETE /v1/models/a%20b%2Fc/aliases/live",
+        "DELETE /v1/decisions/dec_1",
+    ]
+    with pytest.raises(UnexpectedResponse):
+        either(Service(json_response(200, {})))("delete", decision())
+
+
+def test_a_message_is_raw_or_an_object(either: Either) -> None:
+    raw = httpx.Response(200, content=b"Subject: a", headers={"Content-Type": "message/rfc822"})
+    assert either(Service(raw))("get_message", decision()) == b"Subject: a"
+    parts = {"email": {"text": "a"}}
+    assert either(Service(json_response(200, parts)))("get_message", decision()) == parts
+
+
+def test_the_review_queue_has_what_waits_for_a_person(either: Either) -> None:
+    service = Service(json_response(200, {"items": []}))
+    assert either(service)("review_queue", "frontdesk") == []
+    (request,) = service.requests
+    assert dict(request.url.params) == {
+        "review": "any", "feedback": "none", "order": "oldest_first", "limit": "500"
+    }  # fmt: skip
+
+
+def test_a_data_set_of_corrections_is_requested_with_another_data_set(either: Either) -> None:
+    first = models.Dataset.from_dict(dataset())
+    for given in (first, first.id):
+        service = Service(json_response(201, dataset()), json_response(200, dataset()))
+        either(service)("from_feedback", "frontdesk", "corrections", and_dataset=given)
+        assert json.loads(service.bodies[0]) == {
+            "name": "corrections", "from_feedback": {"router": "frontdesk"}, "and_dataset": "ds_1"
+        }  # fmt: skip
+
+
+def test_users_read_plain_strings_and_none() -> None:
+    found = decision()
+    assert f"{found.disposition!r} {found.version}" == "'fallback' None"
+    assert (found.version, found.explanation, found.feedback) == (None, None, None)
+    assert found.to_dict() == decision().to_dict()
+    assert "version" not in found.to_dict()
+    body = models.RouterPut(model="m", fallback="f", at_most=None, keep_messages="all")
+    assert body.to_dict() == models.RouterPut(model="m", fallback="f", keep_messages="all").to_dict()
+    assert "at_most" not in body.to_dict()
+    sources = [path.read_text("utf-8") for path in (PACKAGE / "src").rglob("*.py")]
+    assert [text for text in sources if re.search(r"\b(UNSET|Unset|Enum)\b", text)] == []
+    assert "UNSET" not in (PACKAGE / "README.md").read_text("utf-8")
 
 
 def test_the_examples_in_docstrings_run() -> None:
@@ -318,8 +411,8 @@ def test_the_blocking_client_is_generated_from_the_asynchronous_one() -> None:
 
 
 def test_the_examples_of_the_generator_run() -> None:
-    result = doctest.testmod(sys.modules["covey_client_unasync"], raise_on_error=True)
-    assert result.attempted == 1
+    for name, n_examples in (("covey_client_unasync", 1), ("covey_client_generate", 3)):
+        assert doctest.testmod(sys.modules[name], raise_on_error=True).attempted == n_examples
 
 
 def test_the_wheel_contains_everything_and_needs_nothing_of_covey(tmp_path: Path) -> None:

@@ -84,7 +84,9 @@ def test_every_snippet_runs(
     assert (names["known"].version, names["live"].version) == (1, 1)
     assert names["live"].revision == names["known"].revision + 2
     assert names["job"].model == "later"
-    assert names["job"].state.value == "succeeded"
+    assert names["job"].state == "succeeded"
+    assert "Where is it? ['" in printed["Review messages, and learn from corrections"]
+    assert names["corrected"].n_examples == names["dataset"].n_examples + 2
     assert '"labels"' in printed["Predict for a whole data set"]
     assert "boosting" in printed["Experiments"]
     assert "invalid_request req_" in printed["Errors"]

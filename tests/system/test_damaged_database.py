@@ -21,7 +21,7 @@ def damage(path: Path) -> None:
 
 
 @pytest.mark.parametrize("damaged_part", ["everything", "all but the first page"])
-def test_commands_on_a_damaged_file_end_with_the_reason_and_the_remedy(
+def test_commands_on_a_damaged_file_end_with_the_reason_and_what_to_do(
     tmp_path: Path, damaged_part: str
 ) -> None:
     data = tmp_path / "data"

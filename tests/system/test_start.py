@@ -1,4 +1,4 @@
-"""If a process cannot start, it prints one line with the reason and the remedy."""
+"""If a process cannot start, it prints one line with the reason and what to do."""
 
 from __future__ import annotations
 

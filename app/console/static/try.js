@@ -68,7 +68,8 @@ function start() {
       show(await route());
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      problems.append(element("p", { class: "problem" }, error.message));
+      const words = dropped ? error.message.replace(/^the body is not a raw message [^:]*: it/, dropped.name) : error.message;
+      problems.append(element("p", { class: "problem" }, sentence(words)));
     } finally {
       button.removeAttribute("aria-busy");
     }

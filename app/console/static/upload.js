@@ -4,15 +4,18 @@
 
 import { askForColumns } from "./columns.js";
 import { Problem, announce, api, readForm, readResponse, root, say, showProblem } from "./console.js";
+import { sentence } from "./message.js";
 
 const form = document.querySelector("form[data-upload]");
 const input = form?.querySelector("input[type=file]");
 const drop = form?.querySelector(".drop");
 const meter = form?.querySelector("[data-meter]");
+const HEAD_BYTES = 65536;
+const ZIP_NAME = 30; // the position of the name of the first member of a zip
 let dataset = form?.dataset.dataset || "";
 let request = null;
 
-function choose(files) {
+async function choose(files) {
   if (files.length !== 1) {
     announce("Choose one file. Put several files into one zip file.", true);
     return;
@@ -22,8 +25,25 @@ function choose(files) {
   drop.querySelector("[data-chosen]").textContent = `${file.name}, ${size(file.size)}`;
   const name = form.querySelector("[name=name]");
   if (name && !name.dataset.typed) name.value = file.name.replace(/(\.[A-Za-z0-9]{1,8}){1,2}$/, "") || file.name;
+  const problem = await problemOf(file);
+  input.setCustomValidity(problem);
+  if (problem) {
+    announce(problem, true);
+    return;
+  }
   say(`${file.name} is chosen.`);
   askForColumns(file);
+}
+
+/** Return why a file cannot be a data set, as its first bytes show; empty if it can. */
+async function problemOf(file) {
+  if (!file.size) return `${file.name} is empty.`;
+  const start = new Uint8Array(await file.slice(0, HEAD_BYTES).arrayBuffer());
+  const text = new TextDecoder("latin1").decode(start);
+  const kind = JSON.parse(input.dataset.foreign).find(
+    ({ magic, names, part }) => magic.every((byte, i) => start[i] === byte) && text.includes(part) &&
+      (!names.length || names.some((name) => text.startsWith(name, ZIP_NAME))));
+  return kind ? `${file.name} is ${kind.what}. ${sentence(kind.hint)}` : "";
 }
 
 function size(bytes) {
@@ -47,8 +67,9 @@ function send(id, file) {
         reject(error);
       }
     });
-    request.addEventListener("error", () => reject(new Problem({ detail: "The connection was lost. Upload the file again." })));
-    request.addEventListener("abort", () => reject(new Problem({ detail: "The upload was stopped. You can upload the file again." })));
+    request.addEventListener("error", () => reject(new Problem({ detail: "The connection was lost. Choose Upload to try again." })));
+    request.addEventListener("abort", () => reject(new Problem({ detail: "The upload was stopped. Choose Upload to start it again." })));
+    request.addEventListener("loadend", () => (request = null));
     request.send(file);
   });
 }
@@ -65,14 +86,22 @@ function show(sent, total) {
 async function upload() {
   const body = readForm(form);
   const [file] = input.files;
-  if (!form.dataset.dataset) {
-    if (dataset) await api("DELETE", `${root}/v1/datasets/${dataset}`); // of an upload that failed
-    dataset = "";
-    dataset = (await api("POST", `${root}/v1/datasets`, body)).id;
+  const hasArrived = !form.dataset.dataset && dataset && (await discard(dataset));
+  if (!hasArrived) {
+    if (!form.dataset.dataset) dataset = (await api("POST", `${root}/v1/datasets`, body)).id;
+    show(0, file.size);
+    await send(dataset, file);
   }
-  show(0, file.size);
-  await send(dataset, file);
   location.assign(`${root}/console/datasets/${dataset}`);
+}
+
+/** Delete the data set of an interrupted upload. If its content has arrived, keep it and return true. */
+async function discard(id) {
+  const { state } = await api("GET", `${root}/v1/datasets/${id}`);
+  if (state !== "awaiting_content") return true;
+  dataset = "";
+  await api("DELETE", `${root}/v1/datasets/${id}`);
+  return false;
 }
 
 if (form) {
@@ -92,6 +121,7 @@ if (form) {
     choose(event.dataTransfer.files);
   });
   meter.querySelector("button").addEventListener("click", () => request?.abort());
+  window.addEventListener("beforeunload", (event) => request && event.preventDefault()); // the browser asks
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const button = event.submitter;

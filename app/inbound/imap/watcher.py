@@ -244,7 +244,7 @@ class Watcher:
             MailboxLostError: the connection is lost.
         """
         message = self._fetch(mailbox, uid)
-        # Somebody has moved a message back if it has the keyword, and is not unfinished.
+        # A person has moved a message back if it has the keyword, and is not unfinished.
         if message is not None and (uid in self._state.unfinished or not message.is_routed):
             try:
                 self._route(mailbox, uid, message)

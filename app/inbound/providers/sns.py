@@ -2,7 +2,7 @@
 
 Source: "Verifying the signatures of Amazon SNS messages" of AWS. The service downloads nothing: neither the
 certificate that ``SigningCertURL`` names, nor the page that confirms a subscription. An administrator stores
-the certificate in a file. Everybody can have messages signed by this certificate, so a message must also name
+the certificate in a file. All customers have messages signed by this certificate, so a message must also name
 a topic of the administrator.
 """
 
@@ -67,7 +67,7 @@ class SnsMessage(msgspec.Struct, frozen=True):
 
 
 # SHA-1 is the default of a topic. A collision does not help to forge a message: the id and the time that SNS
-# assigns, and the topic, follow the part that somebody else can choose.
+# assigns, and the topic, follow the part that others can choose.
 _HASHES: Final = {"1": hashes.SHA1(), "2": hashes.SHA256()}  # noqa: S303
 
 

@@ -95,7 +95,7 @@ class FilterServer:
                 self._server = await loop.create_unix_server(connection, listen.host)
                 return listen
             if not self._state.clients and not await _is_loopback(listen):
-                # The next hop trusts the filter, so the filter must not serve everybody.
+                # The next hop trusts the filter, so the filter must not serve all clients.
                 raise ListenError(f"{listen} is not local; name the clients with --allow-client")
             self._server = await loop.create_server(connection, listen.host, listen.port)
         except OSError as error:

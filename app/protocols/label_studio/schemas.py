@@ -142,7 +142,7 @@ class LabelStudioPredictResponse(ResponsePart):
 
 
 class WebhookReceipt(ResponsePart):
-    """What became of an event."""
+    """The outcome of an event."""
 
     status: Literal["recorded", "ignored"]
     """Whether feedback was recorded."""

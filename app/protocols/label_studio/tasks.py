@@ -26,7 +26,7 @@ from models.mail import MailDocument
 
 RAW_EMAIL: Final = "raw_email"
 PARTS: Final = ("subject", "from", "to", "html", "list_id")
-"""Fields of a task that are parts of an e-mail, beside its text."""
+"""Fields of a task that are parts of an e-mail, in addition to its text."""
 
 UNDEFINED: Final = "$undefined$"
 """The field of tasks that were imported as lines of text."""

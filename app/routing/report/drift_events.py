@@ -57,7 +57,7 @@ def _check_router(ctx: AppContext, name: str) -> None:
     }
     of = tables.WebhookDelivery
     with ctx.db.write() as tx:
-        # The lock keeps another worker from queuing the same event meanwhile.
+        # The lock keeps another worker from queuing the same event at the same time.
         if tx.session.get(tables.Router, name, with_for_update=True) is None:
             return
         recent = tx.session.scalars(

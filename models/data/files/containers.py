@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from models.data.advice import Advice, Suggestion
 from models.data.files.lines import BOM
@@ -16,8 +17,15 @@ _HTML = re.compile(rb"\s*(?:<!--[^>]{0,1000}-->\s*)?<(?:!doctype html|html)\b", 
 _FRAME = "write it to Parquet, CSV or JSON Lines"
 _UNPACK = "extract it, and upload the file with the data, or a zip of it"
 
+_TABLE = "export the data as CSV or JSON Lines"
+
 _MAGIC: tuple[tuple[bytes, str, str], ...] = (
-    (b"%PDF-", "a PDF document", "export the data as CSV or JSON Lines"),
+    (b"%PDF-", "a PDF document", _TABLE),
+    (b"\x89PNG\r\n", "a PNG image", _TABLE),
+    (b"\xff\xd8\xff", "a JPEG image", _TABLE),
+    (b"GIF8", "a GIF image", _TABLE),
+    (b"II*\x00", "a TIFF image", _TABLE),
+    (b"MM\x00*", "a TIFF image", _TABLE),
     (
         b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
         "an old Excel, Word or Outlook file (.xls, .doc, .msg)",
@@ -34,7 +42,7 @@ _MAGIC: tuple[tuple[bytes, str, str], ...] = (
     (b"\x89HDF\r\n", "an HDF5 file", _FRAME),
     (b"\x93NUMPY", "a NumPy array", _FRAME),
     (b"!BDN", "an Outlook data file (.pst)", "convert it to mailboxes, for example with readpst"),
-    (b"{\\rtf", "an RTF document", "export the data as CSV or JSON Lines"),
+    (b"{\\rtf", "an RTF document", _TABLE),
     (
         b"version https://git-lfs.github.com/spec/",
         "a pointer of Git LFS, not the file itself",
@@ -48,7 +56,55 @@ _OFFICE: tuple[tuple[str, str], ...] = (
     ("word/", "a Word document (.docx)"),
     ("ppt/", "a PowerPoint presentation (.pptx)"),
 )
+_OFFICE_PARTS = "[Content_Types].xml"
 _SAVE_AS_CSV = "open it, and save the sheet with the data as CSV in UTF-8"
+_ZIP = b"PK\x03\x04"
+_ZIP_NAME = 30  # the position of the name of the first member
+
+
+@dataclass(frozen=True)
+class ForeignFile:
+    """A kind of file that is no data set and no message, as its first bytes show.
+
+    Attributes:
+        magic: its first bytes.
+        what: what it is.
+        hint: what to do to get a data set from it.
+        names: for a zip, how the name of its first member can begin; none for other files.
+        part: for a zip, how the name of another member begins.
+    """
+
+    magic: bytes
+    what: str
+    hint: str
+    names: tuple[str, ...] = ()
+    part: str = ""
+
+    def matches(self, start: bytes) -> bool:
+        """Return whether a file that begins with these bytes is of this kind."""
+        if not start.startswith(self.magic):
+            return False
+        names = tuple(name.encode() for name in self.names)
+        return not names or (start.startswith(names, _ZIP_NAME) and self.part.encode() in start)
+
+
+FOREIGN_FILES: tuple[ForeignFile, ...] = (
+    *(ForeignFile(*row) for row in _MAGIC),
+    *(
+        ForeignFile(_ZIP, what, _SAVE_AS_CSV, (_OFFICE_PARTS, "_rels/", "docProps/", folder), folder)
+        for folder, what in _OFFICE
+    ),
+)
+"""The kinds of files that can be recognized before the whole file is there."""
+
+
+def foreign_file(start: bytes) -> ForeignFile | None:
+    """Return the kind of a file that is no data set and no message; None if its first bytes show none.
+
+    >>> foreign_file(b"%PDF-1.7").what, foreign_file(b"text,labels")
+    ('a PDF document', None)
+    """
+    return next((kind for kind in FOREIGN_FILES if kind.matches(start)), None)
 
 
 def reject_foreign_content(start: bytes, format_: str | None) -> None:
@@ -61,9 +117,8 @@ def reject_foreign_content(start: bytes, format_: str | None) -> None:
     Raises:
         BadDataError: names what the file is, and what to do.
     """
-    for magic, what, remedy in _MAGIC:
-        if start.startswith(magic):
-            raise BadDataError(f"the file is {what}; {remedy}")
+    if (kind := foreign_file(start)) is not None:
+        raise BadDataError(f"the file is {kind.what}; {kind.hint}")
     if _BZIP2.match(start):
         raise BadDataError("the file is compressed with bzip2; compress it with gzip or zstd instead")
     if start[_TAR_MAGIC] == b"ustar":
@@ -84,12 +139,12 @@ def reject_foreign_content(start: bytes, format_: str | None) -> None:
             "the file is a web page (HTML), not the data; the download probably needs a login or a click"
         )
     if text.startswith(b"<?xml"):
-        remedy = (
+        hint = (
             "put it in a zip with the ARFF file"
             if b"<labels" in text
             else "open it in the program that wrote it, and save the data as CSV in UTF-8"
         )
-        raise BadDataError(f"the file is an XML document; {remedy}")
+        raise BadDataError(f"the file is an XML document; {hint}")
 
 
 def reject_office_document(names: Sequence[str]) -> None:
@@ -98,7 +153,7 @@ def reject_office_document(names: Sequence[str]) -> None:
     Raises:
         BadDataError: names what the file is, and what to do.
     """
-    if "[Content_Types].xml" in names:
+    if _OFFICE_PARTS in names:
         for prefix, what in _OFFICE:
             if any(name.startswith(prefix) for name in names):
                 raise BadDataError(f"the file is {what}; {_SAVE_AS_CSV}")

@@ -44,7 +44,7 @@ def choose_members(
     Args:
         archive: the zip.
         suffixes: the suffixes of the format.
-        companions: the suffixes of files that the reader needs beside the data.
+        companions: the suffixes of files that the reader needs in addition to the data.
 
     Raises:
         BadDataError: the zip contains no data file, or several that are not named after their split.

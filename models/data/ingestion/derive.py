@@ -50,7 +50,7 @@ class Source:
 
 @dataclass(frozen=True)
 class SourceCounts:
-    """What became of the examples of a source.
+    """How many examples of a source were used, filtered and replaced.
 
     Attributes:
         n_examples: number of its examples.
@@ -205,5 +205,5 @@ class _Selection:
         return self.source.examples if self._keep.all() else self.source.examples.where(self._keep)
 
     def counts(self) -> SourceCounts:
-        """Return what became of the examples."""
+        """Return how many examples were used, filtered and replaced."""
         return SourceCounts(self.source.examples.n_examples, self._n_filtered, self._n_replaced)

@@ -31,7 +31,7 @@ StoredMessages = Callable[[Sequence[str]], Iterator[tuple[str, Email]]]
 
 @dataclass
 class FeedbackCounts:
-    """What became of the messages with labels.
+    """How many messages with labels were found, and where.
 
     Attributes:
         n_relabelled: examples of the other data set that got the new labels.

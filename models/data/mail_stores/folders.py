@@ -96,9 +96,9 @@ class Skipped:
         """Return the counts of all reasons."""
         descriptions = []
         for reason, count in self._counts.items():
-            what, _, remedy = reason.partition("; ")
+            what, _, hint = reason.partition("; ")
             example = f", such as {quoted(self._examples[reason])}" if reason in self._examples else ""
-            descriptions.append(f"{what}: {count:,}{example}" + (f" ({remedy})" if remedy else ""))
+            descriptions.append(f"{what}: {count:,}{example}" + (f" ({hint})" if hint else ""))
         return "; ".join(descriptions)
 
     def warnings(self) -> Iterator[str]:

@@ -6,15 +6,15 @@ import csv
 import re
 from collections.abc import Iterator, Sequence
 from io import BufferedReader
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal, Self, cast
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from models.data.advice import Advice, Suggestion
 from models.data.files.input_file import InputFile
 from models.data.files.lines import BOM, as_utf8, guess_utf16
 from models.data.limits import IngestLimits
-from models.data.options import Name, TableOptions
+from models.data.options import Name, Names, TableOptions
 from models.data.record import Declarations, Items, RecordError, join_first
 from models.data.record_mapper import RecordMapper, Table, ValueSyntax
 from models.errors import BadDataError, BadRecord
@@ -36,6 +36,9 @@ class CSVOptions(TableOptions):
     """Options of a CSV file."""
 
     format: Literal["csv"]
+    labels_in: Names | None = None
+    """Several columns that each contain labels, such as a first and a second department. Set only one of
+    ``labels``, ``labels_in`` and ``label_columns``."""
     columns: Annotated[list[Name | None], Field(min_length=1)] | None = None
     """The names of the columns of a file without a header row, in their order; null for a column to omit."""
     delimiter: Delimiter | None = None
@@ -45,6 +48,12 @@ class CSVOptions(TableOptions):
     """The decimal mark of numbers."""
     encoding: Literal["utf-8", "utf-16", "cp1252", "latin-1"] = "utf-8"
     """The character encoding, unless the file has a byte order mark. Older spreadsheets use ``cp1252``."""
+
+    @model_validator(mode="after")
+    def _labels_in_one_way(self) -> Self:
+        if self.labels_in is not None and (self.labels is not None or self.label_columns is not None):
+            raise ValueError("set only one of labels, labels_in and label_columns")
+        return self
 
 
 def read_csv(file: InputFile, options: CSVOptions, limits: IngestLimits) -> Items:

@@ -48,7 +48,7 @@ class Format:
         read: the reader, which yields the records of a file.
         suffixes: the suffixes of its files, by which a zip with one of them is recognized; none for a format
             that is itself a zip.
-        companions: the suffixes of files that the reader needs beside the data.
+        companions: the suffixes of files that the reader needs in addition to the data.
         is_text: whether its files consist of lines.
     """
 

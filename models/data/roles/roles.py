@@ -111,8 +111,8 @@ class Assignment:
 
     Attributes:
         attributes: the fields of single roles.
-        labels: the fields that contain all labels of an example. Fields of the same name are joined; of
-            fields with several names, only one may have content.
+        labels: the fields that contain all labels of an example. Those of a table are joined; of the fields
+            of an object, only one may have content.
         flags: the fields that are each a label; rows may lack some.
         unknown_labels: the field that contains the unknown labels, or None.
         texts: the fields of the text.

@@ -72,14 +72,18 @@ def assign_columns(table: Table, options: TableOptions, limits: IngestLimits) ->
     """
     find = _Finder(table.names, options.ignore or ())
     flags = [find.named(name, options.flags_option) for name in options.own_columns or ()]
-    labels = None if options.own_columns is not None else find.labels(options.common_column)
+    labels = [find.named(name, "labels_in") for name in options.several_columns]
+    if not labels and options.own_columns is None:
+        labels = [find.labels(options.common_column)]
     if flags and options.label_names:
         raise BadDataError(
             "the option label_names needs one column of labels; rename the label columns instead"
         )
     document = _find_document(table, options, find)
     texts, email, features = _find_parts(options, find, document)
-    taken = {*flags, *texts, *email.values(), *filter(None, (labels, document and document[1]))}
+    taken = {*flags, *labels, *texts, *email.values()}
+    if document is not None:
+        taken.add(document[1])
     attributes = {}
     for role in ROLES:
         named = getattr(options, role.name, None)
@@ -110,7 +114,7 @@ def assign_columns(table: Table, options: TableOptions, limits: IngestLimits) ->
         raise BadDataError(
             f"the column {quoted(min(both))} is in the option ignore and has a role; choose one"
         )
-    joinable = {labels, *(texts if options.text is not None else ())} if table.types is None else set()
+    joinable = {*labels, *(texts if options.text is not None else ())} if table.types is None else set()
     joined = find.repeated(taken, joinable)
     by_name: dict[str, list[Field]] = {}
     for name, key in zip(table.names, table.keys, strict=True):
@@ -125,7 +129,7 @@ def assign_columns(table: Table, options: TableOptions, limits: IngestLimits) ->
     return TableColumns(
         Assignment(
             attributes=[(role, by_name[name][0]) for role, name in attributes.items()],
-            labels=fields(labels) if labels is not None else (),
+            labels=fields(*labels),
             flags=fields(*flags),
             texts=text_fields,
             joins_texts=len(text_fields) > 1,
@@ -232,10 +236,10 @@ def _default_features(table: Table, taken: Collection[str]) -> tuple[list[str], 
     return features, row_numbers
 
 
-def _label_numbers(table: Table, options: TableOptions, column: str | None) -> LabelNumbers | None:
+def _label_numbers(table: Table, options: TableOptions, columns: Sequence[str]) -> LabelNumbers | None:
     if options.label_names:
         return LabelNumbers(options.label_names, options.first_label)
-    names = None if column is None else table.label_names(column)
+    names = table.label_names(columns[0]) if len(columns) == 1 else None
     return LabelNumbers(names, 0) if names else None
 
 

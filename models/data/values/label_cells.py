@@ -28,7 +28,7 @@ class ParsedLabels(NamedTuple):
 
     Attributes:
         labels: labels that apply.
-        unknown: labels of which nobody knows whether they apply.
+        unknown: labels of which it is not known whether they apply.
     """
 
     labels: list[str]

@@ -267,7 +267,7 @@ def parse_flag(value: object, field: str) -> bool | None:
     """Return whether a label column states that the label applies; None if it is unknown.
 
     Raises:
-        RecordError: the value is neither a yes nor a no, nor states that nobody knows.
+        RecordError: the value is neither a yes nor a no, nor states that it is unknown.
 
     >>> parse_flag(1.0, "billing"), parse_flag(" No ", "billing"), parse_flag("?", "billing")
     (True, False, None)

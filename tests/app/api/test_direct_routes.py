@@ -380,6 +380,8 @@ NO_MESSAGES = {
         b"--b\r\nContent-Type: text/plain\r\ncontent-disposition: form-data; name=a\r\n\r\nlate\r\n--b--\r\n",
         "a form",
     ),
+    "a document": (b"%PDF-1.7\nlate\n", "a PDF document; send the e-mail that contains it"),
+    "an Outlook file": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1late", "Outlook file (.xls, .doc, .msg); send"),
     "nothing": (b"", "neither a header field nor a text"),
     "blank lines": (b"\r\n \r\n", "neither a header field nor a text"),
     "no text": (b"<p></p>", "neither a header field nor a text"),

@@ -202,7 +202,7 @@ def test_damage_while_the_service_runs_makes_it_not_ready_and_every_request_503(
     assert response_to(lambda: count(ctx.db)) == (
         503,
         "database_damaged",
-        f"the database is damaged; the administrator must {DatabaseDamagedError.remedy}",
+        f"the database is damaged; the administrator must {DatabaseDamagedError.hint}",
     )
     assert response_to(lambda: write(ctx.db))[:2] == (503, "database_damaged")
 

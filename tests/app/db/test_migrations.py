@@ -166,7 +166,7 @@ def test_a_migration_keeps_the_rows_that_refer_to_a_changed_table(engine: Engine
 
 
 @pytest.mark.usefixtures("next_release")
-def test_a_database_of_the_release_before_is_rejected_with_the_remedy(engine: Engine) -> None:
+def test_a_database_of_the_release_before_is_rejected_with_what_to_do(engine: Engine) -> None:
     schema.migrate(engine, "0001")
     with pytest.raises(SchemaError, match=r"at revision 0001, .* needs 0002; run `covey migrate`"):
         schema.require_head(engine)
@@ -201,7 +201,7 @@ def test_a_failed_migration_does_not_change_the_schema(
     schema.migrate(engine)
 
 
-def test_a_database_that_is_not_migrated_is_rejected_with_the_remedy(engine: Engine) -> None:
+def test_a_database_that_is_not_migrated_is_rejected_with_what_to_do(engine: Engine) -> None:
     with pytest.raises(SchemaError, match=f"at revision none, .* needs {schema.head()}; run `covey migrate`"):
         schema.require_head(engine)
     schema.migrate(engine)

@@ -38,6 +38,7 @@ def samples(service: InProcessApi) -> dict[str, list[tuple[dict[str, str], float
     for family in text_string_to_metric_families(service.send("GET", "/metrics").text):
         for sample in family.samples:
             found.setdefault(sample.name, []).append((sample.labels, sample.value))
+    assert not [name for name in found if name.endswith("_created")]
     return found
 
 

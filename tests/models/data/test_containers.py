@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 import sqlite3
 import tarfile
 import zipfile
@@ -18,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from models.data.examples import Examples
+from models.data.files.containers import foreign_file
 from models.data.ingestion.ingest import ingest
 from models.data.ingestion.report import DatasetReport
 from models.data.limits import IngestLimits
@@ -197,6 +199,8 @@ FOREIGN: dict[str, tuple[bytes, str]] = {
     "numbers": (make_zip({"Index/Document.iwa": b""}), "Apple Numbers"),
     "xls": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "an old Excel, Word or Outlook file"),
     "pdf": (b"%PDF-1.7\n", "a PDF document"),
+    "png": (b"\x89PNG\r\n\x1a\n", "a PNG image"),
+    "jpeg": (b"\xff\xd8\xff\xe0", "a JPEG image"),
     "tar": (tar(), "a tar archive; extract it"),
     "empty zip": (make_zip({}), "an empty zip archive"),
     "rar": (b"Rar!\x1a\x07\x01\x00", "a RAR archive"),
@@ -215,6 +219,21 @@ FOREIGN: dict[str, tuple[bytes, str]] = {
     "xml of labels": (b"<?xml version='1.0'?><labels/>", "an XML document; put it in a zip with the ARFF"),
     "lfs": (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "a pointer of Git LFS"),
 }
+
+
+@pytest.mark.parametrize("kind", ["xlsx", "docx", "pptx", "xls", "pdf", "png", "rar", "lfs"])
+def test_the_first_bytes_show_most_kinds(kind: str) -> None:
+    content, reason = FOREIGN[kind]
+    foreign = foreign_file(content)
+    assert foreign is not None
+    assert re.match(reason, f"{foreign.what}; {foreign.hint}")
+
+
+@pytest.mark.parametrize(
+    "members", [{"a.csv": b""}, {"mail/1.eml": b"", "mail/book.xlsx": make_zip({"a": b""})}]
+)
+def test_the_first_bytes_of_other_zips_show_nothing(members: dict[str, bytes]) -> None:
+    assert foreign_file(make_zip(members)) is None
 
 
 @pytest.mark.parametrize("kind", FOREIGN)

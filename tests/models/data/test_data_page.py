@@ -19,7 +19,9 @@ PAGES = "\n".join(path.read_text(encoding="utf-8") for path in FILES)
 
 def first_block(page: str, language: str) -> str:
     text = (DOCS / "data" / page).read_text(encoding="utf-8")
-    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)[0]
+    match = re.search(rf"```{language}\n(.*?)```", text, re.DOTALL)
+    assert match is not None
+    return match[1]
 
 
 def test_the_first_example_file_is_valid(tmp_path: Path) -> None:
@@ -43,7 +45,7 @@ def test_the_svmlight_example_is_valid(tmp_path: Path) -> None:
 def test_options_are_valid_and_every_option_is_documented() -> None:
     adapter: TypeAdapter[object] = TypeAdapter(FormatOptions)
     shown = [json.loads(match) for match in re.findall(r'"options": (\{"format".*?\})\}?[`\n]', PAGES)]
-    assert len(shown) == 3
+    assert len(shown) == 4
     for options in shown:
         adapter.validate_python(options)
     for format_ in FORMATS.values():

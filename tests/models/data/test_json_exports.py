@@ -165,7 +165,7 @@ def test_numbers_of_classes_are_labels(tmp_path: Path) -> None:
         ({"text": "a", "labels": [], "note": 1}, {"ignore": ["typo"]}, "unknown field"),
     ],
 )
-def test_doubtful_fields_are_rejected_with_the_remedy(
+def test_doubtful_fields_are_rejected_with_what_to_do(
     value: dict[str, Any], options: dict[str, Any], reason: str, tmp_path: Path
 ) -> None:
     with pytest.raises(BadDataError) as caught:

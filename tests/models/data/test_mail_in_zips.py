@@ -254,7 +254,7 @@ def test_odd_lines_of_mailboxes_are_counted_for_each_mailbox(tmp_path: Path) -> 
     assert report.warnings[3] == "other mailboxes with such lines: 2"
 
 
-def test_messages_of_outlook_and_data_files_state_the_remedy(tmp_path: Path) -> None:
+def test_messages_of_outlook_and_data_files_state_what_to_do(tmp_path: Path) -> None:
     ole = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600)
     with pytest.raises(BadDataError, match=r"line 1, billing/a\.msg: .*Outlook.*save the message as \.eml"):
         read(make_zip({"billing/a.msg": ole}), tmp_path)

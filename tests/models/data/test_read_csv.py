@@ -207,3 +207,12 @@ def test_lists_in_label_cells_are_labels_and_half_a_list_is_rejected_by_line(tmp
     assert list(examples.labels) == [("a", "b"), ("b",), (), ("a", "b")]
     with pytest.raises(BadDataError, match="line 6, labels: the cell contains a list that is not complete"):
         read(content + "five,\"['a',\"\n", tmp_path)
+
+
+def test_several_columns_with_labels_are_joined(tmp_path: Path) -> None:
+    content = 'text,first,second\na,sales,\nb,sales,"support,legal"\nc,,\n'
+    report, examples = read(content, tmp_path, labels_in=["first", "second"])
+    assert list(examples.labels) == [("sales",), ("legal", "sales", "support"), ()]
+    assert report.warnings[0].startswith("examples without a label: 1")
+    with pytest.raises(ValidationError, match="set only one of labels, labels_in and label_columns"):
+        CSVOptions(format="csv", labels="first", labels_in=["second"])

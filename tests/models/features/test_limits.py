@@ -19,7 +19,7 @@ Y = csr_array(np.array([[1], [1], [0], [0], [0]], dtype=np.int8))
 
 def fitted(**options: Any) -> tuple[TextFeatures, csr_array]:
     features = TextFeatures(TextFeaturesParameters.model_validate({"kind": "text", **options}))
-    return features, features.fit_transform([TEXTS], Y)
+    return features, features.fit_transform(TEXTS, Y)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_a_share_of_the_documents_is_exact_despite_rounding() -> None:
     """0.07 · 100 is 7.000000000000001 as a float."""
     texts = [f"all {'seven' if i < 7 else ''}" for i in range(100)]
     features = TextFeatures(TextFeaturesParameters(kind="text", weighting="tf", min_df=0.07))
-    features.fit_transform([texts], csr_array(np.ones((100, 1), dtype=np.int8)))
+    features.fit_transform(texts, csr_array(np.ones((100, 1), dtype=np.int8)))
     assert features.names_ == ["all", "seven"]
 
 
@@ -81,7 +81,7 @@ def test_a_term_of_all_documents_has_a_weight_with_smooth_idf() -> None:
     texts = ["red rose", "red sky"]
     for smooth_idf, weight in ((False, 0.0), (True, 1.0)):
         features = TextFeatures(TextFeaturesParameters(kind="text", smooth_idf=smooth_idf))
-        X = features.fit_transform([texts], csr_array(np.eye(2, dtype=np.int8)))
+        X = features.fit_transform(texts, csr_array(np.eye(2, dtype=np.int8)))
         assert X.toarray()[0, features.names_.index("red")] == weight
 
 

@@ -85,7 +85,7 @@ def test_values_agree_with_the_literal_implementation(
     fitted = features(scaling=scaling, interactions=interactions)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_BATCH_PRODUCTS", batch_size)
-        X = fitted.fit_transform([rows(training, names)], labels(len(training)))
+        X = fitted.fit_transform(rows(training, names), labels(len(training)))
         assert fitted.names_ == sorted(fitted.names_)
         assert X.has_sorted_indices
         other = fitted.transform(
@@ -111,13 +111,15 @@ def test_defaults_are_those_of_the_api_contract() -> None:
 def test_dense_rows_have_all_products() -> None:
     wide = csr_array(np.random.default_rng(0).random((20, 103)) + 0.1)
     fitted = features(interactions=2)
-    X = fitted.fit_transform([FeatureRows([f"Att{i}" for i in range(103)], wide)], labels(20))
+    X = fitted.fit_transform(FeatureRows([f"Att{i}" for i in range(103)], wide), labels(20))
     assert X.shape == (20, 103 + 103 * 104 // 2)
 
 
 def test_batches_may_name_different_columns() -> None:
     fitted = features()
-    X = fitted.fit_transform([rows([{"b": 1}], ["b"]), rows([{"a": 2, "b": 3}], ["a", "b"])], labels(2))
+    X = fitted.fit_raw(
+        fitted.read([rows([{"b": 1}], ["b"]), rows([{"a": 2, "b": 3}], ["a", "b"])]), labels(2)
+    )
     assert fitted.names_ == ["a", "b"]
     assert X.toarray().tolist() == [[0, 1], [2, 3]]
 
@@ -128,7 +130,7 @@ def test_the_state_can_be_saved_and_restored(scaling: str, interactions: int) ->
     rng = np.random.default_rng(0)
     training = FeatureRows(["é", "a*", "x"], csr_array(rng.normal(size=(9, 3)) * (rng.random((9, 3)) < 0.7)))
     fitted = features(scaling=scaling, interactions=interactions)
-    X = fitted.fit_transform([training], labels(9))
+    X = fitted.fit_transform(training, labels(9))
     state = fitted.get_state()
     for array in state.values():
         assert array.dtype != np.dtype(object)
@@ -139,36 +141,36 @@ def test_the_state_can_be_saved_and_restored(scaling: str, interactions: int) ->
 
 
 def test_constant_features_are_not_scaled_and_features_are_not_centered() -> None:
-    X = features(scaling="standard").fit_transform([rows([{"a": 0.1}] * 7, ["a"])], labels(7))
+    X = features(scaling="standard").fit_transform(rows([{"a": 0.1}] * 7, ["a"]), labels(7))
     assert X.toarray().tolist() == [[0.1]] * 7
 
 
 def test_extreme_values_neither_overflow_nor_underflow() -> None:
     training = rows([{"a": 1e200, "b": 1e-200}, {"a": -1e200}], ["a", "b"])
     for scaling in ("max_abs", "standard", "unit"):
-        X = features(scaling=scaling).fit_transform([training], labels(2))
+        X = features(scaling=scaling).fit_transform(training, labels(2))
         assert np.isfinite(X.data).all()
         assert np.abs(X.toarray()[:, 0]).tolist() == pytest.approx([1, 1])
     with pytest.raises(UnsuitableDataError, match="too large"):
-        features(interactions=2).fit_transform([training], labels(2))
+        features(interactions=2).fit_transform(training, labels(2))
 
 
 def test_duplicate_names_are_rejected() -> None:
     with pytest.raises(UnsuitableDataError, match=r"'a\*b'"):
         features(interactions=2).fit_transform(
-            [rows([{"a": 1, "b": 1, "a*b": 1}], ["a", "b", "a*b"])], labels(1)
+            rows([{"a": 1, "b": 1, "a*b": 1}], ["a", "b", "a*b"]), labels(1)
         )
 
 
 def test_a_training_part_without_features_is_rejected() -> None:
     with pytest.raises(UnsuitableDataError, match="no feature"):
-        features().fit_transform([], labels(0))
+        features().fit_raw(features().read([]), labels(0))
 
 
 def test_too_many_products_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_PRODUCTS", 5)
     with pytest.raises(UnsuitableDataError, match="6 products"):
-        features(interactions=2).fit_transform([rows([{"a": 1, "b": 1, "c": 1}], ["a", "b", "c"])], labels(1))
+        features(interactions=2).fit_transform(rows([{"a": 1, "b": 1, "c": 1}], ["a", "b", "c"]), labels(1))
 
 
 def test_unfitted_features_raise_an_error() -> None:
@@ -184,13 +186,13 @@ def test_sparse_data_stays_sparse() -> None:
     )
     named = FeatureRows([str(i) for i in range(1_000_000)], wide)
     fitted = features(scaling="standard", interactions=2)
-    X = fitted.fit_transform([named], labels(100_000))
+    X = fitted.fit_transform(named, labels(100_000))
     assert X.nnz == 5 * 100_000
 
 
 def test_stored_zeros_are_ignored() -> None:
     stored = csr_array((np.array([0.0, 2.0]), np.array([0, 1]), np.array([0, 2])), shape=(1, 2))
     fitted = features(interactions=2)
-    X = fitted.fit_transform([FeatureRows(["a", "b"], stored)], labels(1))
+    X = fitted.fit_transform(FeatureRows(["a", "b"], stored), labels(1))
     assert fitted.names_ == ["a", "b", "b^2"]
     assert X.data.tolist() == [2.0, 4.0]

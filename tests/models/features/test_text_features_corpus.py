@@ -36,6 +36,6 @@ def test_reuters_has_about_as_many_terms_as_in_the_paper() -> None:
         }
     )
     features = TextFeatures(parameters)
-    X = features.fit_transform([texts], Y)
+    X = features.fit_transform(texts, Y)
     assert features.summary_.facts["terms"] == pytest.approx(20_123, rel=0.02)
     assert X.shape[1] == pytest.approx(2_012, rel=0.2)

@@ -39,13 +39,13 @@ def features(**options: Any) -> TextFeatures:
 )
 def test_the_share_of_a_training_document_is_that_of_features_without_it(options: dict[str, Any]) -> None:
     fitted = features(**options)
-    fitted.fit_transform([TEXTS], LABELS)
+    fitted.fit_transform(TEXTS, LABELS)
     assert fitted.unknown_terms_ is not None
     # A share of documents is of all training documents, also if one is held out.
     others = {**options, "min_df": 2} if options.get("min_df") == 0.3 else options
     for i, text in enumerate(TEXTS):
         without = features(**others)
-        without.fit_transform([TEXTS[:i] + TEXTS[i + 1 :]], LABELS[1:])
+        without.fit_transform(TEXTS[:i] + TEXTS[i + 1 :], LABELS[1:])
         vector = without.vector(text)
         assert vector is not None
         expected = np.nan if vector.unknown_terms is None else vector.unknown_terms
@@ -56,7 +56,7 @@ def test_the_share_of_a_training_document_is_that_of_features_without_it(options
 
 def test_a_term_that_was_not_selected_is_unknown() -> None:
     fitted = features(selection={"kind": "document_frequency", "count": 1})
-    fitted.fit_transform([TEXTS], LABELS)
+    fitted.fit_transform(TEXTS, LABELS)
     assert fitted.names_ == ["red"]
     vector = fitted.vector("red rose sky blue")
     assert vector is not None
@@ -98,7 +98,7 @@ def test_the_fast_count_of_known_terms_counts_the_unknown_ones_too(
 
 def test_features_of_an_older_model_know_no_share_of_their_training() -> None:
     fitted = features()
-    fitted.fit_transform([TEXTS], LABELS)
+    fitted.fit_transform(TEXTS, LABELS)
     restored = features().set_state(fitted.get_state())
     assert restored.unknown_terms_ is None
     vector = restored.vector("red unseen")

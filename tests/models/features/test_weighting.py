@@ -59,7 +59,7 @@ def test_weights_agree_with_the_literal_implementation(
 ) -> None:
     fitted = features(weighting)
     Y = no_labels(len(training))
-    X = fitted.fit_transform([[" ".join(d) for d in training]], Y)
+    X = fitted.fit_transform([" ".join(d) for d in training], Y)
     terms = sorted({term for d in training for term in d})
     assert fitted.names_ == terms
     expected = [literal(weighting, training, d, terms) for d in training]
@@ -81,8 +81,8 @@ def test_document_lengths_include_terms_that_are_not_selected() -> None:
         features("pivoted"),
         features("pivoted", selection={"kind": "document_frequency", "count": 1}),
     )
-    all_terms = whole.fit_transform([texts], Y).toarray()
-    one_term = chosen.fit_transform([texts], Y).toarray()
+    all_terms = whole.fit_transform(texts, Y).toarray()
+    one_term = chosen.fit_transform(texts, Y).toarray()
     assert chosen.names_ == ["b"]
     np.testing.assert_allclose(one_term[:, 0], all_terms[:, 1], rtol=1e-12)
     np.testing.assert_array_equal(chosen.transform(texts).toarray(), one_term)
@@ -96,7 +96,8 @@ def test_fields_with_small_weights_do_not_cause_negative_weights() -> None:
             assert fields.usual
             return [Part("a a a a b", 0.3)]
 
-    X = features("pivoted").fit_transform([[Light(), "c d"]], no_labels(2)).toarray()
+    pivoted = features("pivoted")
+    X = pivoted.fit_raw(pivoted.read([[Light(), "c d"]]), no_labels(2)).toarray()
     mean = (1.2 + 0.3) / 2
     assert X[0].tolist() == pytest.approx(
         [log(2) * (1 + log(1.2)) / mean, log(2) * 0.3 / mean, 0, 0], rel=1e-9
@@ -105,5 +106,5 @@ def test_fields_with_small_weights_do_not_cause_negative_weights() -> None:
 
 def test_unit_scaling_normalizes_after_selection() -> None:
     fitted = features("tf", scaling="unit", selection={"kind": "document_frequency", "count": 2})
-    X: Floats = fitted.fit_transform([["a a b c", "a b", ""]], no_labels(3)).toarray()
+    X: Floats = fitted.fit_transform(["a a b c", "a b", ""], no_labels(3)).toarray()
     np.testing.assert_allclose(X, [[2 / 5**0.5, 1 / 5**0.5], [0.5**0.5, 0.5**0.5], [0, 0]], rtol=1e-12)

@@ -61,7 +61,7 @@ def fitted(
             {"kind": "text", "weighting": weighting, "fields": fields, **others}
         )
     )
-    X = features.fit_transform([documents], csr_array(np.ones((len(documents), 1), dtype=np.int8)))
+    X = features.fit_transform(documents, csr_array(np.ones((len(documents), 1), dtype=np.int8)))
     rows = [{features.names_[j]: x for j, x in enumerate(row) if x} for row in X.toarray().tolist()]
     for document, row in zip(documents, X.toarray(), strict=True):
         assert features.transform([document]).toarray()[0].tolist() == row.tolist()

@@ -116,7 +116,7 @@ def labels_of(sets: Sequence[tuple[str, ...]]) -> csr_array[Any, tuple[int, int]
 
 
 def assert_same_vectors(features: TextFeatures, documents: Sequence[TextDocument]) -> None:
-    X = as_feature_matrix(features.transform(documents))
+    X = as_feature_matrix(features.vectors(documents))
     for i, document in enumerate(documents):
         vector = features.vector(document)
         assert vector is not None
@@ -181,7 +181,7 @@ def test_a_text_or_mail_has_the_same_features_alone_as_in_a_batch(
         )
     )
     try:
-        features.fit_transform([TEXTS], labels_of(SETS))
+        features.fit_transform(TEXTS, labels_of(SETS))
     except UnsuitableDataError:
         return
     assert_same_vectors(features, documents)
@@ -204,7 +204,7 @@ def test_one_message_has_the_bits_of_a_batch_for_any_weight_of_a_field(
         MailDocument(subject=f"invoice {text}", new_text=text, quoted_text=f"{text} invoice" * 3)
         for text in TEXTS
     ]
-    features.fit_transform([mails], labels_of(SETS))
+    features.fit_transform(mails, labels_of(SETS))
     assert_same_vectors(features, mails)
 
 
@@ -241,7 +241,7 @@ def test_numeric_features_have_the_same_values_alone_as_in_a_batch(
     features = NumericFeatures(
         NumericFeaturesParameters(kind="numeric", scaling=scaling, interactions=interactions)
     )
-    features.fit_transform([training], csr_array(np.ones((12, 1), dtype=np.int8)))
+    features.fit_transform(training, csr_array(np.ones((12, 1), dtype=np.int8)))
     drawn = data.draw(
         st.lists(st.lists(values, min_size=len(names), max_size=len(names)), min_size=1, max_size=4)
     )
@@ -263,7 +263,7 @@ def test_numeric_features_have_the_same_values_alone_as_in_a_batch(
 
 def test_a_row_that_is_too_large_or_not_finite_is_rejected_alone_as_in_a_batch() -> None:
     features = NumericFeatures(NumericFeaturesParameters(kind="numeric", scaling="max_abs"))
-    features.fit_transform([rows(["a", "b"], [[1e-300, 1.0]])], csr_array(np.ones((1, 1), dtype=np.int8)))
+    features.fit_transform(rows(["a", "b"], [[1e-300, 1.0]]), csr_array(np.ones((1, 1), dtype=np.int8)))
     large = rows(["a", "b"], [[1e300, 1.0]])
     for compute in (features.transform, features.vector):
         with pytest.raises(UnsuitableDataError, match="too large"):
@@ -427,7 +427,7 @@ def test_sums_over_many_features_have_the_same_bits(algorithm: str, n_labels: in
     scores = learner.decision_function(X)
     features = NumericFeatures(NumericFeaturesParameters(kind="numeric"))
     names = [f"{j:03}" for j in range(400)]
-    features.fit_transform([FeatureRows(names, X)], csr_array(Y))
+    features.fit_transform(FeatureRows(names, X), csr_array(Y))
     for i in range(60):
         vector = features.vector(FeatureRows(names, X[[i]]))
         assert vector is not None

@@ -54,7 +54,7 @@ def held_out(fitted: Pipeline, source: Examples) -> HeldOut:
     for fold in range(3):
         inside, outside = source.where(folds != fold), source.where(folds == fold)
         features = catalog.create_features(fitted.features_.parameters)
-        X = features.fit_transform([read_documents(inside.documents)], Y[folds != fold])
+        X = features.fit_transform(read_documents(inside.documents), Y[folds != fold])
         context = Context(
             labels=fitted.labels_,
             features=features.names_,

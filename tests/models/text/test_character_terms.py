@@ -79,7 +79,7 @@ def test_terms_of_quoted_text_begin_with_one_mark() -> None:
                 {"kind": "text", "weighting": "binary", "analyzer": options}
             )
         )
-        features.fit_transform([[QUOTED]], csr_array(np.ones((1, 1), dtype=np.int8)))
+        features.fit_transform([QUOTED], csr_array(np.ones((1, 1), dtype=np.int8)))
         assert expected <= {*features.names_}
 
 
@@ -94,11 +94,13 @@ def test_one_document_gets_the_same_bits_as_in_a_batch(
             {"kind": "text", "weighting": weighting, "analyzer": options, "hashing": hashing, "min_df": 2}
         )
     )
-    X = features.fit_transform([DOCUMENTS[:2], DOCUMENTS[2:]], csr_array(np.ones((5, 1), dtype=np.int8)))
+    X = features.fit_raw(
+        features.read([DOCUMENTS[:2], DOCUMENTS[2:]]), csr_array(np.ones((5, 1), dtype=np.int8))
+    )
     loaded = TextFeatures(features.parameters).set_state(features.get_state())
-    assert loaded.transform(DOCUMENTS).toarray().tolist() == X.toarray().tolist()
+    assert loaded.vectors(DOCUMENTS).toarray().tolist() == X.toarray().tolist()
     others = [*DOCUMENTS, "an unknown prose, zebra 12", "日本語"]
-    expected = loaded.transform(others)
+    expected = loaded.vectors(others)
     for i, document in enumerate(others):
         vector = loaded.vector(document)
         assert vector is not None

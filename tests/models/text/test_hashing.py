@@ -25,7 +25,7 @@ def fitted(n_features: int = 2**18, **options: Any) -> tuple[TextFeatures, csr_a
             {"kind": "text", "hashing": {"n_features": n_features}, **options}
         )
     )
-    return features, features.fit_transform([TEXTS[:2], TEXTS[2:]], Y)
+    return features, features.fit_raw(features.read([TEXTS[:2], TEXTS[2:]]), Y)
 
 
 @pytest.mark.parametrize("n_features", [2, 7, 2**18])

@@ -43,7 +43,7 @@ def fitted(analyzer: dict[str, Any], **options: Any) -> TextFeatures:
         TextFeaturesParameters.model_validate({"kind": "text", "analyzer": analyzer, **options})
     )
     word = "abc" * 40
-    features.fit_transform([[f"red rose {word}", f"blue sky {word}"]], csr_array(np.eye(2, dtype=np.int8)))
+    features.fit_transform([f"red rose {word}", f"blue sky {word}"], csr_array(np.eye(2, dtype=np.int8)))
     return features
 
 

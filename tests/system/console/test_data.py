@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from browser import Console, check_page
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 from stack import departments
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("console")]
@@ -31,10 +31,25 @@ DROP = """([name, content]) => {
 """Drops a file, as a person does who drags it from a folder. Only a script can do this in a test."""
 
 
+EVENT_SOURCE = """path => new Promise((resolve) => {
+  const source = new EventSource(path);
+  let opened = 0;
+  source.onopen = () => opened++;
+  source.onerror = () => source.readyState === EventSource.CLOSED && resolve(opened);
+})"""
+"""Follows the events of a job until the browser does not connect again, and counts the connections."""
+
+
 def test_the_path_from_a_dropped_file_to_a_version(page: Page) -> None:
     page.goto("/console/datasets")
     page.get_by_role("link", name="Upload a data set").click()
     check_page(page, name="upload")
+    page.evaluate(DROP, ["invoice.pdf", "%PDF-1.7"])
+    refused = "invoice.pdf is a PDF document. Export the data as CSV or JSON Lines."
+    expect(page.get_by_text(refused)).to_be_visible()
+    assert page.locator("#file").evaluate("file => file.validationMessage") == refused
+    page.evaluate(DROP, ["empty.csv", ""])
+    expect(page.get_by_text("empty.csv is empty.")).to_be_visible()
     page.evaluate(DROP, ["help desk.jsonl", CONTENT])
     expect(page.get_by_label("Name (required)")).to_have_value("help desk")
     expect(page.locator("[data-chosen]")).to_contain_text("help desk.jsonl")
@@ -91,7 +106,8 @@ def test_a_file_that_was_read_wrongly_is_explained_and_read_again(page: Page) ->
     page.get_by_label("Text", exact=True).filter(visible=True).select_option(label="A text")
     page.get_by_role("button", name="Upload", exact=True).click()
     page.wait_for_url("**/console/datasets/ds_*")
-    expect(page.get_by_role("alert")).to_contain_text("We could not read this file")
+    problem = "We could not read this file. There is no column 'labels'."
+    expect(page.get_by_role("alert")).to_have_text(problem)
     check_page(page, name="failed")
 
     # The form shows how the file was read.
@@ -123,16 +139,45 @@ def test_a_warning_offers_to_read_the_file_again(page: Page, console: Console) -
     expect(page.get_by_role("rowheader", name="sales")).to_have_text("sales")
     expect(page.get_by_role("rowheader")).to_have_count(2)
     page.get_by_role("link", name="Read the file again with other options").click()
-    expect(page.get_by_label("Label separator").filter(visible=True)).to_have_value(";")
+    expect(page.get_by_label("Separator between labels").filter(visible=True)).to_have_value(";")
     check_page(page, name="read-again")
     page.get_by_label("Name (required)").fill("with renamed labels")
-    page.get_by_label("Rename labels").fill('{"sales": "revenue"}')
+    page.get_by_label("New names of labels").fill('{"sales": "revenue"}')
     page.get_by_role("button", name="Read the file again").click()
     page.wait_for_url("**/console/datasets/ds_*")
     expect(page.get_by_role("heading", level=1)).to_have_text("with renamed labels")
     expect(page.get_by_role("rowheader", name="revenue")).to_be_visible()
     page.goto(f"/console/datasets/{first}")
     expect(page.get_by_role("rowheader", name="sales;support")).to_be_visible()
+
+
+def test_an_interrupted_upload_is_repeated(page: Page) -> None:
+    page.goto("/console/datasets/new")
+    page.locator("#file").set_input_files(
+        {"name": "mail.jsonl", "mimeType": "application/jsonl", "buffer": CONTENT.encode()}
+    )
+    upload = page.get_by_role("button", name="Upload", exact=True)
+    interrupted: list[str] = []
+
+    def interrupt(route: Route) -> None:
+        if interrupted:  # the content arrives, but not the response
+            route.fetch()
+        interrupted.append(route.request.url)
+        route.abort()
+
+    page.route("**/content", interrupt)
+    for number in (1, 2):
+        upload.click()
+        lost = page.get_by_role("alert").filter(
+            has_text="The connection was lost. Choose Upload to try again."
+        )
+        expect(lost).to_be_visible()
+        assert len(interrupted) == number
+        lost.evaluate("element => element.remove()")
+    upload.click()
+    page.wait_for_url("**/console/datasets/ds_*")
+    assert page.url.rpartition("/")[2] in interrupted[1], "the content has arrived at the second time"
+    expect(page.get_by_role("heading", name="Warnings")).to_be_visible()
 
 
 def test_a_corrected_file_is_uploaded_and_its_data_set_deleted(page: Page, console: Console) -> None:
@@ -203,6 +248,7 @@ def test_the_progress_and_the_curve_of_a_training_come_from_the_event_stream(
 
     console.stack.call("POST", f"/v1/training-jobs/{running}/cancel", 202)
     expect(page.get_by_text("The training was cancelled. It made no version.")).to_be_visible()
+    assert page.evaluate(EVENT_SOURCE, f"/v1/training-jobs/{running}/events") == 1
     expect(page.locator(".toast.shown")).to_have_count(0)
 
 
@@ -215,28 +261,52 @@ def test_without_a_stream_the_page_of_a_training_is_read_again(page: Page, runni
         expect(progress).not_to_have_text(before)
 
 
-def test_the_columns_of_a_table_are_chosen_from_its_first_line(page: Page) -> None:
+def choose_file(page: Page, name: str, content: bytes) -> Locator:
+    """Choose a file in the form of an upload, and return the part of the form with its columns."""
+    page.locator("#file").set_input_files({"name": name, "mimeType": "text/plain", "buffer": content})
+    expect(page.locator("[data-chosen]")).to_contain_text(name)
+    return page.get_by_role("group", name="Columns of the file")
+
+
+def test_the_columns_of_a_table_are_chosen_beside_its_first_rows(page: Page) -> None:
     page.goto("/console/datasets/new")
-    content = (
-        '\ufeff"Subject";body;team\nHello;"an invoice; wrong";billing\nBye;the parcel;"shipping,billing"\n'
-    )
-    columns = page.get_by_role("group", name="Columns of the file")
-    page.locator("#file").set_input_files(
-        {"name": "plain.csv", "mimeType": "text/csv", "buffer": b"text,labels\na,b\n"}
-    )
-    expect(page.locator("[data-chosen]")).to_contain_text("plain.csv")
+    columns = choose_file(page, "plain.csv", b"text,labels\na,b\n")
+    expect(columns.get_by_label("labels", exact=True)).to_have_value("labels")
+    columns = choose_file(page, "mail.jsonl", b'{"text": "a", "labels": ["b"]}\n')
     expect(columns).to_be_hidden()
-    page.locator("#file").set_input_files(
-        {"name": "tickets.csv", "mimeType": "text/csv", "buffer": content.encode()}
+    content = (
+        'Subject;body;team;product\nHello;"an invoice; für\n""wrong""";billing;\n'
+        'Bye;the parcel;"shipping,billing";post\n'
     )
-    expect(columns).to_be_visible()
+    columns = choose_file(page, "tickets.csv", content.encode("cp1252"))
+    expect(columns).to_contain_text("CSV with semicolons between the cells, in Windows-1252.")
+    expect(columns.get_by_role("cell", name='an invoice; für "wrong"')).to_be_visible()
     check_page(page, name="columns")
-    columns.get_by_role("checkbox", name="Subject").check()
-    columns.get_by_role("checkbox", name="body").check()
-    columns.get_by_label("Labels (required)").select_option("team")
+    columns.get_by_label("Subject").select_option("text")
+    columns.get_by_label("body").select_option("text")
+    page.get_by_role("button", name="Upload", exact=True).click()
+    problem = columns.get_by_label("Subject").evaluate("select => select.validationMessage")
+    assert problem == "Choose the column that contains the labels."
+    columns.get_by_label("team").select_option("labels")
+    columns.get_by_label("product").select_option("labels")
     page.get_by_role("button", name="Upload", exact=True).click()
     page.wait_for_url("**/console/datasets/ds_*")
     expect(page.get_by_role("rowheader", name="billing")).to_be_visible()
+    expect(page.get_by_role("rowheader", name="post")).to_be_visible()
     page.get_by_role("link", name="Examples").click()
-    expect(page.get_by_text("an invoice; wrong")).to_be_visible()
+    expect(page.get_by_text("an invoice; für")).to_be_visible()
     expect(page.get_by_text("Hello")).to_be_visible()
+
+
+def test_columns_of_yes_and_no_are_proposed_as_labels(page: Page) -> None:
+    page.goto("/console/datasets/new")
+    content = b"comment\ttoxic\trude\tscore\nyou fool\t1\t0\t7\nhello\t0\t0\t5\ngo away\t0\t1\t4\n"
+    columns = choose_file(page, "comments.txt", content)
+    expect(columns).to_contain_text("CSV with tabs between the cells.")
+    for column, role in (("comment", ""), ("toxic", "flag"), ("rude", "flag"), ("score", "")):
+        expect(columns.get_by_label(column)).to_have_value(role)
+    columns.get_by_label("comment").select_option("text")
+    page.get_by_role("button", name="Upload", exact=True).click()
+    page.wait_for_url("**/console/datasets/ds_*")
+    expect(page.get_by_role("rowheader")).to_have_count(2)
+    expect(page.get_by_role("rowheader", name="toxic")).to_be_visible()

@@ -116,10 +116,66 @@ def test_a_pasted_message_is_reviewed_with_the_keyboard_alone_and_counts_in_the_
     page.get_by_role("link", name="Settings", exact=True).click()
     page.get_by_label("Maximum number of departments").fill("2")
     check_page(page)
-    page.get_by_role("button", name="Save").click()
+    press(page, "Save Enter")
     page.wait_for_url("**/console/routers/desk")
     page.get_by_role("link", name="Settings", exact=True).click()
     expect(page.get_by_label("Maximum number of departments")).to_have_value("2")
+
+
+SPREADSHEET = "text,labels,split\n" + "".join(
+    f'{item["text"]},"{",".join(item["labels"])}",{item["split"]}\n' for item in departments(120)
+)
+
+
+def press(page: Page, name: str) -> None:
+    """Press a button after the scripts of its page were loaded."""
+    button = page.get_by_role("button", name=name, exact=True)
+    expect(button).to_be_visible()
+    page.wait_for_load_state()
+    button.click()
+
+
+def test_the_loop_from_a_spreadsheet_to_the_next_version_and_back(page: Page) -> None:
+    page.goto("/console/datasets/new")
+    file = {"name": "tickets.csv", "mimeType": "text/csv", "buffer": SPREADSHEET.encode()}
+    page.locator("#file").set_input_files(file)
+    press(page, "Upload")
+    page.get_by_role("link", name="Train a model").click()
+    page.get_by_label("Model (required)").fill("tickets")
+    press(page, "Start")
+    page.get_by_role("link", name="Open version 1 of tickets").click()
+    page.get_by_role("link", name="Create a router").click()
+    page.get_by_label("Name").fill("tickets")
+    page.get_by_label("Fallback").fill("front@example.org")
+    page.get_by_label("Random sample").fill("1")
+    press(page, "Create the router")
+
+    page.get_by_label("Message", exact=True).fill(SOURCE)
+    press(page, "Route the message")
+    page.get_by_role("link", name="Review queue").first.click()
+    page.get_by_role("checkbox", name="support").check()
+    press(page, "Save Enter")
+    expect(page.locator("#saved")).to_contain_text("support")
+    page.get_by_role("link", name="Make a data set from 1 reviewed message").click()
+    expect(page.get_by_label("Together with the data set")).to_contain_text("tickets, 120 examples")
+    check_page(page)
+    press(page, "Make the data set")
+    press(page, "Train, and promote if it is better")
+    promotion = page.locator("#promotion")
+    expect(promotion).to_contain_text(
+        re.compile(r"Of \d+ test messages, the new version gets \d+ fully right")
+    )
+    expect(promotion).to_contain_text("The new version was not put live, because")
+    check_page(page)
+
+    page.get_by_role("link", name="Open version 2 of tickets").click()
+    press(page, "Put live")
+    press(page, "Continue")
+    expect(page.locator("h1 .tag")).to_have_text("live")
+    page.get_by_role("link", name="tickets", exact=True).first.click()
+    press(page, "Roll back")
+    press(page, "Continue")
+    expect(page.locator("dl.facts").get_by_role("link", name="1")).to_be_visible()
 
 
 DROP = """([name, content]) => {
@@ -142,6 +198,11 @@ def create_router(stack: Stack, name: str) -> None:
 def test_a_dropped_message_is_routed(page: Page, console: Console) -> None:
     create_router(console.stack, "dropped")
     page.goto("/console/routers/dropped")
+    page.evaluate(DROP, ["invoice.pdf", "%PDF-1.7"])
+    page.get_by_role("button", name="Route the message").click()
+    expect(
+        page.get_by_text("invoice.pdf is a PDF document; send the e-mail that contains it.")
+    ).to_be_visible()
     page.get_by_label("Message", exact=True).fill("What was typed before counts no longer.")
     page.evaluate(DROP, ["question.eml", SOURCE])
     expect(page.get_by_text("question.eml")).to_be_visible()
@@ -164,9 +225,15 @@ def test_settings_that_somebody_else_changed_meanwhile_are_not_lost(page: Page, 
     stack.call("PUT", "/v1/routers/shared", 200, json=config)
 
     page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.get_by_role("alert")).to_contain_text("Somebody else has changed this router")
+    expect(page.get_by_role("alert")).to_contain_text("This router has changed")
     expect(page.get_by_role("alert")).to_be_focused()
     expect(page.get_by_label("Fallback")).to_have_value("mine@example.org")
+    differences = page.locator("#changed li")
+    expect(differences.filter(has_text="Fallback")).to_have_text(
+        "Fallback: saved theirs@example.org, yours mine@example.org"
+    )
+    expect(differences.filter(has_text="Maximum number of departments")).to_contain_text("saved 3, yours nothing")
+    expect(differences).to_have_count(3)
     assert stack.call("GET", "/v1/routers/shared", 200)["fallback"] == "theirs@example.org"
     check_page(page)
 

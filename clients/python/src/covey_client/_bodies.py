@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import base64
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeVar, cast
 
-from covey_client.generated.models import (
-    Alias,
-    Disposition,
-    FeedbackState,
-    Instance,
-    RoutersListDecisionsOrder,
-)
-from covey_client.generated.types import UNSET, Unset
+from covey_client.generated.models import Alias, Instance
 from covey_client.progress import Progress
 
 T_co = TypeVar("T_co", covariant=True)
@@ -32,18 +25,12 @@ class Page(Protocol[T_co]):
         """The items."""
 
     @property
-    def next_cursor(self) -> str | Unset:
+    def next_cursor(self) -> str | None:
         """Cursor of the next page."""
 
 
 MAX_LIMIT = 500
 """Size of the pages of lists."""
-
-CONDITIONS: Mapping[str, Callable[[str], Any]] = {
-    "disposition": Disposition,
-    "feedback": FeedbackState,
-    "order": RoutersListDecisionsOrder,
-}
 
 
 class _Fields:
@@ -97,8 +84,8 @@ def new_key() -> str:
     return str(uuid.uuid4())
 
 
-def etag_of(alias: Alias | None) -> str | Unset:
-    return UNSET if alias is None else f'"{alias.revision}"'
+def etag_of(alias: Alias | None) -> str | None:
+    return None if alias is None else f'"{alias.revision}"'
 
 
 def uploading(sent: int, total: int | None) -> Progress:

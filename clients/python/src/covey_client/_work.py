@@ -1,4 +1,4 @@
-"""What can be waited for: data sets, training jobs, experiments, evaluations and batch predictions."""
+"""What can be waited for, and the paths of resources in the API."""
 
 from __future__ import annotations
 
@@ -6,8 +6,19 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from covey_client.errors import DatasetFailed, WorkCancelled, WorkFailed
-from covey_client.generated.models import BatchPrediction, Dataset, Evaluation, Experiment, TrainingJob
-from covey_client.generated.types import Unset
+from covey_client.generated.models import (
+    Alias,
+    BatchPrediction,
+    Dataset,
+    Decision,
+    Evaluation,
+    Experiment,
+    Model,
+    ModelVersion,
+    RecordedDecision,
+    Router,
+    TrainingJob,
+)
 from covey_client.progress import Progress
 
 AnyWork = Dataset | TrainingJob | Experiment | Evaluation | BatchPrediction
@@ -15,22 +26,41 @@ Work = TypeVar("Work", bound=AnyWork)
 Cancellable = TypeVar("Cancellable", bound=TrainingJob | Experiment | BatchPrediction)
 
 
-def path_of(work: AnyWork) -> str:
-    """Return the path of the work in the API."""
-    if isinstance(work, Evaluation):
-        return f"/v1/models/{quote(work.model, safe='')}/versions/{work.version}/evaluations/{work.id}"
+Deletable = Dataset | Model | ModelVersion | Alias | Router | Decision | RecordedDecision
+"""What can be deleted."""
+
+
+def path_of(resource: AnyWork | Deletable) -> str:
+    """Return the path of a resource in the API."""
+    match resource:
+        case Evaluation(model=model, version=version, id=id_):
+            return f"/v1/models/{_quoted(model)}/versions/{version}/evaluations/{id_}"
+        case ModelVersion(model=model, version=version):
+            return f"/v1/models/{_quoted(model)}/versions/{version}"
+        case Alias(model=model, alias=alias):
+            return f"/v1/models/{_quoted(model)}/aliases/{_quoted(alias)}"
+        case Model(name=name):
+            return f"/v1/models/{_quoted(name)}"
+        case Router(name=name):
+            return f"/v1/routers/{_quoted(name)}"
+        case Decision(decision_id=id_) | RecordedDecision(decision_id=id_):
+            return f"/v1/decisions/{id_}"
     folders = {
         Dataset: "datasets",
         TrainingJob: "training-jobs",
         Experiment: "experiments",
         BatchPrediction: "batch-predictions",
     }
-    return f"/v1/{folders[type(work)]}/{work.id}"
+    return f"/v1/{folders[type(resource)]}/{resource.id}"
+
+
+def _quoted(name: str) -> str:
+    return quote(name, safe="")
 
 
 def has_ended(work: AnyWork) -> bool:
     """Whether the state does not change any more by itself."""
-    return work.state.value not in ("ingesting", "queued", "running")
+    return work.state not in ("ingesting", "queued", "running")
 
 
 def check(work: AnyWork) -> None:
@@ -40,10 +70,9 @@ def check(work: AnyWork) -> None:
         WorkFailed: it failed.
         WorkCancelled: it was cancelled.
     """
-    state = work.state.value
-    if state == "failed":
+    if work.state == "failed":
         raise (DatasetFailed if isinstance(work, Dataset) else WorkFailed)(work, work.error)
-    if state == "cancelled":
+    if work.state == "cancelled":
         raise WorkCancelled(work)
 
 
@@ -52,13 +81,12 @@ def progress_of(work: AnyWork) -> Progress:
     if isinstance(work, Experiment):
         counts = work.counts.to_dict()
         completed = sum(counts.get(state, 0) for state in ("succeeded", "failed", "cancelled"))
-        return Progress(work.state.value, completed, sum(counts.values()), "cells")
+        return Progress(work.state, completed, sum(counts.values()), "cells")
     if (
         isinstance(work, TrainingJob | BatchPrediction)
-        and not isinstance(work.progress, Unset)
+        and work.progress is not None
         and not has_ended(work)  # its last state is that before the end
     ):
         progress = work.progress
-        total = None if isinstance(progress.total, Unset) else progress.total
-        return Progress(progress.phase, progress.completed, total, progress.unit)
-    return Progress(work.state.value, int(has_ended(work)), 1, "steps")
+        return Progress(progress.phase, progress.completed, progress.total, progress.unit)
+    return Progress(work.state, int(has_ended(work)), 1, "steps")

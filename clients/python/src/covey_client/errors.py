@@ -28,7 +28,7 @@ The class tree, with the status of the responses:
           ServiceUnavailable  503
       NotRouted               a message has no decision; send it again later
 
-`ProblemError.code` tells problems of one status apart. The page about error codes lists them with remedies.
+`ProblemError.code` tells problems of one status apart. The page about error codes lists them, and what to do.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from covey_client.generated.models import BadRecordItem, Dataset, Problem
-from covey_client.generated.types import Unset
 
 
 class CoveyError(Exception):
@@ -105,12 +104,12 @@ class WorkFailed(CoveyError):
         errors: the fields of the request that caused the failure.
     """
 
-    def __init__(self, work: Any, problem: Problem | Unset) -> None:
+    def __init__(self, work: Any, problem: Problem | None) -> None:
         self.work = work
         self.problem = problem
-        self.code = "" if isinstance(problem, Unset) else problem.code
-        self.detail = "no reason was recorded" if isinstance(problem, Unset) else problem.detail
-        self.errors = [] if isinstance(problem, Unset) else _field_errors(problem.to_dict())
+        self.code = "" if problem is None else problem.code
+        self.detail = "no reason was recorded" if problem is None else problem.detail
+        self.errors = [] if problem is None else _field_errors(problem.to_dict())
         super().__init__(f"{work.id} failed: {self.code}: {self.detail}")
 
 
@@ -126,9 +125,7 @@ class DatasetFailed(WorkFailed):
     @property
     def records(self) -> Sequence[BadRecordItem]:
         """The first invalid records."""
-        if isinstance(self.problem, Unset) or isinstance(self.problem.records, Unset):
-            return []
-        return self.problem.records
+        return (self.problem.records if self.problem is not None else None) or []
 
 
 class WorkCancelled(CoveyError):
@@ -215,7 +212,7 @@ class Conflict(ProblemError):
 
 
 class PreconditionFailed(ProblemError):
-    """412: somebody else has changed the alias."""
+    """412: the alias has changed."""
 
 
 class TooLarge(ProblemError):

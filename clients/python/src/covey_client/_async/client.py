@@ -17,7 +17,6 @@ from covey_client._async.download import Download
 from covey_client._async.retry_transport import RetryTransport
 from covey_client._async.waiting import Waiter
 from covey_client._bodies import (
-    CONDITIONS,
     MAX_LIMIT,
     Document,
     Page,
@@ -29,12 +28,12 @@ from covey_client._bodies import (
     require_list,
     uploading,
 )
-from covey_client._parsing import HasParsed, parse
+from covey_client._parsing import HasParsed, message_of, parse, require_status
 from covey_client._retry import AT_ONCE, ONCE, RETRY, Retry
 from covey_client._runtime import AsyncRuntime
 from covey_client._settings import TIMEOUT_SECONDS, get_key, get_url
 from covey_client._version import __version__
-from covey_client._work import Cancellable, Work, path_of
+from covey_client._work import Cancellable, Deletable, Work, path_of
 from covey_client.content import AsyncBody, Content, Source
 from covey_client.errors import (
     Conflict,
@@ -49,8 +48,10 @@ from covey_client.generated.api.datasets import (
     datasets_list,
     datasets_list_examples,
     datasets_list_labels,
+    datasets_update,
 )
-from covey_client.generated.api.decisions import decisions_give_feedback
+from covey_client.generated.api.decisions import decisions_get, decisions_give_feedback
+from covey_client.generated.api.evaluations import evaluations_create
 from covey_client.generated.api.experiments import (
     experiments_create,
     experiments_get,
@@ -58,14 +59,22 @@ from covey_client.generated.api.experiments import (
     experiments_list,
 )
 from covey_client.generated.api.models import (
+    models_get,
     models_get_alias,
+    models_get_version,
     models_list,
     models_list_versions,
     models_predict,
     models_put_alias,
     models_roll_back_alias,
 )
-from covey_client.generated.api.routers import routers_list, routers_list_decisions, routers_put
+from covey_client.generated.api.routers import (
+    routers_get,
+    routers_get_report,
+    routers_list,
+    routers_list_decisions,
+    routers_put,
+)
 from covey_client.generated.api.training_jobs import (
     training_jobs_create,
     training_jobs_get,
@@ -79,7 +88,10 @@ from covey_client.generated.models import (
     BatchPredictionCreate,
     Dataset,
     DatasetCreate,
+    DatasetPatch,
     Decision,
+    Evaluation,
+    EvaluationCreate,
     ExampleItem,
     Experiment,
     ExperimentCreate,
@@ -94,10 +106,10 @@ from covey_client.generated.models import (
     RecordedDecision,
     Router,
     RouterPut,
+    RouterReport,
     TrainingJob,
     TrainingJobCreate,
 )
-from covey_client.generated.types import UNSET, Unset
 from covey_client.progress import ShowProgress, reporting
 
 P = ParamSpec("P")
@@ -208,12 +220,12 @@ class AsyncCovey:
             CoveyError: see ``call``.
         """
         list_page = cast("Callable[..., Awaitable[HasParsed[Page[T] | Problem]]]", operation)
-        cursor: str | Unset = kwargs.pop("cursor", UNSET)  # type: ignore[assignment]
+        cursor: str | None = kwargs.pop("cursor", None)  # type: ignore[assignment]
         while True:
             page = cast("Page[T]", await respond(list_page, *args, **kwargs, cursor=cursor))
             for item in page.items:
                 yield item
-            if isinstance(page.next_cursor, Unset):
+            if page.next_cursor is None:
                 return
             cursor = page.next_cursor
 
@@ -298,6 +310,72 @@ class AsyncCovey:
         request.extensions = {**request.extensions, RETRY: AT_ONCE}
         with self._runtime.uncancelled(), suppress(CoveyError):
             await self._http.send(request)
+
+    async def create_dataset(
+        self,
+        body: DatasetCreate | Mapping[str, Any],
+        *,
+        progress: ShowProgress = False,
+        wait: bool = True,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> Dataset:
+        """Create a data set without an upload, from other data sets or from feedback.
+
+        The arguments are those of ``train``.
+        """
+        with reporting(progress) as report:
+            dataset = await self.call(
+                datasets_create.asyncio_detailed,
+                client=self.api,
+                body=body_of(DatasetCreate, body),
+                idempotency_key=idempotency_key or new_key(),
+            )
+            if not wait:
+                return dataset
+            return await self._waiter.wait(dataset, report, timeout, refresh=False)
+
+    async def from_feedback(
+        self,
+        router: str,
+        name: str,
+        *,
+        and_dataset: Dataset | str | None = None,
+        progress: ShowProgress = False,
+        timeout: float | None = None,
+    ) -> Dataset:
+        """Create a data set from the kept messages of a router that have feedback.
+
+        Args:
+            router: name of the router.
+            name: name of the data set.
+            and_dataset: a data set, or its id, whose examples come first.
+            progress: see ``upload``.
+            timeout: see ``wait``.
+
+        Raises:
+            DatasetFailed: no message has feedback, or none is kept.
+            CoveyError: see ``call`` and ``wait``.
+        """
+        body: dict[str, Any] = {"name": name, "from_feedback": {"router": router}}
+        if and_dataset is not None:
+            body["and_dataset"] = and_dataset.id if isinstance(and_dataset, Dataset) else and_dataset
+        return await self.create_dataset(body, progress=progress, timeout=timeout)
+
+    async def delete(self, resource: Deletable) -> None:
+        """Delete a data set, model, version, alias, router or decision.
+
+        Raises:
+            Conflict: something else uses it.
+            CoveyError: see ``call``.
+        """
+        require_status(await self._http.delete(path_of(resource)), httpx.codes.NO_CONTENT)
+
+    async def update_dataset(self, dataset_id: str, body: DatasetPatch | Mapping[str, Any]) -> Dataset:
+        """Change the name or the description of a data set; `{"description": None}` removes it."""
+        return await self.call(
+            datasets_update.asyncio_detailed, dataset_id, client=self.api, body=body_of(DatasetPatch, body)
+        )
 
     async def get_dataset(self, dataset_id: str) -> Dataset:
         """Get a data set."""
@@ -448,10 +526,7 @@ class AsyncCovey:
         Raises:
             CoveyError: see ``call``.
         """
-        if isinstance(source, BatchPrediction):
-            url = f"{path_of(source)}/result"
-        else:
-            url = f"/v1/models/{quote(source.model, safe='')}/versions/{source.version}/artifact"
+        url = f"{path_of(source)}/{'result' if isinstance(source, BatchPrediction) else 'artifact'}"
         with reporting(progress) as report:
             await Download(self._http, self._runtime, url, Path(path), report).run()
         return Path(path)
@@ -477,6 +552,38 @@ class AsyncCovey:
         return self.iterate(experiments_list.asyncio_detailed, client=self.api, limit=MAX_LIMIT)
 
     # Models
+
+    async def get_model(self, model: str) -> Model:
+        """Get a model."""
+        return await self.call(models_get.asyncio_detailed, model, client=self.api)
+
+    async def get_version(self, model: str, version: int) -> ModelVersion:
+        """Get a version of a model, with its measures."""
+        return await self.call(models_get_version.asyncio_detailed, model, version, client=self.api)
+
+    async def evaluate(
+        self,
+        version: ModelVersion,
+        body: EvaluationCreate | Mapping[str, Any],
+        *,
+        progress: ShowProgress = False,
+        wait: bool = True,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> Evaluation:
+        """Evaluate a version on a data set. The other arguments are those of ``train``."""
+        with reporting(progress) as report:
+            evaluation = await self.call(
+                evaluations_create.asyncio_detailed,
+                version.model,
+                version.version,
+                client=self.api,
+                body=body_of(EvaluationCreate, body),
+                idempotency_key=idempotency_key or new_key(),
+            )
+            if not wait:
+                return evaluation
+            return await self._waiter.wait(evaluation, report, timeout, refresh=False)
 
     async def predict(
         self,
@@ -531,7 +638,7 @@ class AsyncCovey:
             if_unchanged: the alias as you know it (`If-Match`); by default, it is moved in any case.
 
         Raises:
-            PreconditionFailed: somebody else has changed the alias.
+            PreconditionFailed: the alias has changed.
             CoveyError: see ``call``.
         """
         try:
@@ -564,7 +671,7 @@ class AsyncCovey:
                 does not go back twice.
 
         Raises:
-            PreconditionFailed: somebody else has changed the alias, or the response to the first attempt was
+            PreconditionFailed: the alias has changed, or the response to the first attempt was
                 lost. Get the alias to see which.
             CoveyError: see ``call``.
         """
@@ -575,7 +682,7 @@ class AsyncCovey:
                 model,
                 alias,
                 client=self.api,
-                body=AliasRollback(to_version=to_version) if to_version is not None else AliasRollback(),
+                body=AliasRollback(to_version=to_version),
                 if_match=etag_of(known),
             )
         except PreconditionFailed as error:
@@ -611,6 +718,14 @@ class AsyncCovey:
         return await self.call(
             routers_put.asyncio_detailed, name, client=self.api, body=body_of(RouterPut, body)
         )
+
+    async def get_router(self, name: str) -> Router:
+        """Get a router."""
+        return await self.call(routers_get.asyncio_detailed, name, client=self.api)
+
+    async def get_router_report(self, name: str) -> RouterReport:
+        """Get how well a router does, by feedback."""
+        return await self.call(routers_get_report.asyncio_detailed, name, client=self.api)
 
     async def route(self, router: str, message: bytes, *, explain: bool = False) -> Decision:
         """Route a raw message (RFC 5322), and return the recorded decision.
@@ -670,15 +785,32 @@ class AsyncCovey:
             **conditions: query parameters of the API, such as ``disposition="review"``; write ``from_`` for
                 ``from``.
         """
-        for name, values in CONDITIONS.items():
-            if isinstance(conditions.get(name), str):
-                conditions[name] = values(conditions[name])
         return self.iterate(
             routers_list_decisions.asyncio_detailed,
             router,
             client=self.api,
             **{"limit": MAX_LIMIT, **conditions},
         )
+
+    def review_queue(self, router: str) -> AsyncIterator[RecordedDecision]:
+        """Yield the decisions of a router that a person should review, the oldest first.
+
+        Submit the correct labels with ``feedback``; ``get_message`` returns the message.
+        """
+        return self.decisions(router, review="any", feedback="none", order="oldest_first")
+
+    async def get_decision(self, decision_id: str) -> RecordedDecision:
+        """Get a decision."""
+        return await self.call(decisions_get.asyncio_detailed, decision_id, client=self.api)
+
+    async def get_message(self, decision: Decision | RecordedDecision) -> bytes | dict[str, Any]:
+        """Get the kept message of a decision as it was sent: raw, or an object with `email`.
+
+        Raises:
+            NotFound: the message is not kept.
+            CoveyError: see ``call``.
+        """
+        return message_of(await self._http.get(f"{path_of(decision)}/message"))
 
     def routers(self) -> AsyncIterator[Router]:
         """Yield all routers."""

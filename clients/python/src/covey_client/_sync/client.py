@@ -14,7 +14,6 @@ from urllib.parse import quote
 import httpx
 
 from covey_client._bodies import (
-    CONDITIONS,
     MAX_LIMIT,
     Document,
     Page,
@@ -26,7 +25,7 @@ from covey_client._bodies import (
     require_list,
     uploading,
 )
-from covey_client._parsing import HasParsed, parse
+from covey_client._parsing import HasParsed, message_of, parse, require_status
 from covey_client._retry import AT_ONCE, ONCE, RETRY, Retry
 from covey_client._runtime import BlockingRuntime
 from covey_client._settings import TIMEOUT_SECONDS, get_key, get_url
@@ -35,7 +34,7 @@ from covey_client._sync.download import Download
 from covey_client._sync.retry_transport import RetryTransport
 from covey_client._sync.waiting import Waiter
 from covey_client._version import __version__
-from covey_client._work import Cancellable, Work, path_of
+from covey_client._work import Cancellable, Deletable, Work, path_of
 from covey_client.content import Body, Content, Source
 from covey_client.errors import (
     Conflict,
@@ -50,8 +49,10 @@ from covey_client.generated.api.datasets import (
     datasets_list,
     datasets_list_examples,
     datasets_list_labels,
+    datasets_update,
 )
-from covey_client.generated.api.decisions import decisions_give_feedback
+from covey_client.generated.api.decisions import decisions_get, decisions_give_feedback
+from covey_client.generated.api.evaluations import evaluations_create
 from covey_client.generated.api.experiments import (
     experiments_create,
     experiments_get,
@@ -59,14 +60,22 @@ from covey_client.generated.api.experiments import (
     experiments_list,
 )
 from covey_client.generated.api.models import (
+    models_get,
     models_get_alias,
+    models_get_version,
     models_list,
     models_list_versions,
     models_predict,
     models_put_alias,
     models_roll_back_alias,
 )
-from covey_client.generated.api.routers import routers_list, routers_list_decisions, routers_put
+from covey_client.generated.api.routers import (
+    routers_get,
+    routers_get_report,
+    routers_list,
+    routers_list_decisions,
+    routers_put,
+)
 from covey_client.generated.api.training_jobs import (
     training_jobs_create,
     training_jobs_get,
@@ -80,7 +89,10 @@ from covey_client.generated.models import (
     BatchPredictionCreate,
     Dataset,
     DatasetCreate,
+    DatasetPatch,
     Decision,
+    Evaluation,
+    EvaluationCreate,
     ExampleItem,
     Experiment,
     ExperimentCreate,
@@ -95,10 +107,10 @@ from covey_client.generated.models import (
     RecordedDecision,
     Router,
     RouterPut,
+    RouterReport,
     TrainingJob,
     TrainingJobCreate,
 )
-from covey_client.generated.types import UNSET, Unset
 from covey_client.progress import ShowProgress, reporting
 
 P = ParamSpec("P")
@@ -118,7 +130,7 @@ class Covey:
     ...         {"model": "docs", "dataset_id": dataset.id, "learner": {"algorithm": "mmp"}}, timeout=600
     ...     )
     ...     answer = covey.predict("docs", ["The courier says the parcel is late."], top=1)
-    >>> job.state.value, answer.predictions[0].labels
+    >>> job.state, answer.predictions[0].labels
     ('succeeded', ['shipping'])
 
     Args:
@@ -210,12 +222,12 @@ class Covey:
             CoveyError: see ``call``.
         """
         list_page = cast("Callable[..., HasParsed[Page[T] | Problem]]", operation)
-        cursor: str | Unset = kwargs.pop("cursor", UNSET)  # type: ignore[assignment]
+        cursor: str | None = kwargs.pop("cursor", None)  # type: ignore[assignment]
         while True:
             page = cast("Page[T]", respond(list_page, *args, **kwargs, cursor=cursor))
             for item in page.items:
                 yield item
-            if isinstance(page.next_cursor, Unset):
+            if page.next_cursor is None:
                 return
             cursor = page.next_cursor
 
@@ -298,6 +310,72 @@ class Covey:
         request.extensions = {**request.extensions, RETRY: AT_ONCE}
         with self._runtime.uncancelled(), suppress(CoveyError):
             self._http.send(request)
+
+    def create_dataset(
+        self,
+        body: DatasetCreate | Mapping[str, Any],
+        *,
+        progress: ShowProgress = False,
+        wait: bool = True,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> Dataset:
+        """Create a data set without an upload, from other data sets or from feedback.
+
+        The arguments are those of ``train``.
+        """
+        with reporting(progress) as report:
+            dataset = self.call(
+                datasets_create.sync_detailed,
+                client=self.api,
+                body=body_of(DatasetCreate, body),
+                idempotency_key=idempotency_key or new_key(),
+            )
+            if not wait:
+                return dataset
+            return self._waiter.wait(dataset, report, timeout, refresh=False)
+
+    def from_feedback(
+        self,
+        router: str,
+        name: str,
+        *,
+        and_dataset: Dataset | str | None = None,
+        progress: ShowProgress = False,
+        timeout: float | None = None,
+    ) -> Dataset:
+        """Create a data set from the kept messages of a router that have feedback.
+
+        Args:
+            router: name of the router.
+            name: name of the data set.
+            and_dataset: a data set, or its id, whose examples come first.
+            progress: see ``upload``.
+            timeout: see ``wait``.
+
+        Raises:
+            DatasetFailed: no message has feedback, or none is kept.
+            CoveyError: see ``call`` and ``wait``.
+        """
+        body: dict[str, Any] = {"name": name, "from_feedback": {"router": router}}
+        if and_dataset is not None:
+            body["and_dataset"] = and_dataset.id if isinstance(and_dataset, Dataset) else and_dataset
+        return self.create_dataset(body, progress=progress, timeout=timeout)
+
+    def delete(self, resource: Deletable) -> None:
+        """Delete a data set, model, version, alias, router or decision.
+
+        Raises:
+            Conflict: something else uses it.
+            CoveyError: see ``call``.
+        """
+        require_status(self._http.delete(path_of(resource)), httpx.codes.NO_CONTENT)
+
+    def update_dataset(self, dataset_id: str, body: DatasetPatch | Mapping[str, Any]) -> Dataset:
+        """Change the name or the description of a data set; `{"description": None}` removes it."""
+        return self.call(
+            datasets_update.sync_detailed, dataset_id, client=self.api, body=body_of(DatasetPatch, body)
+        )
 
     def get_dataset(self, dataset_id: str) -> Dataset:
         """Get a data set."""
@@ -446,10 +524,7 @@ class Covey:
         Raises:
             CoveyError: see ``call``.
         """
-        if isinstance(source, BatchPrediction):
-            url = f"{path_of(source)}/result"
-        else:
-            url = f"/v1/models/{quote(source.model, safe='')}/versions/{source.version}/artifact"
+        url = f"{path_of(source)}/{'result' if isinstance(source, BatchPrediction) else 'artifact'}"
         with reporting(progress) as report:
             Download(self._http, self._runtime, url, Path(path), report).run()
         return Path(path)
@@ -475,6 +550,38 @@ class Covey:
         return self.iterate(experiments_list.sync_detailed, client=self.api, limit=MAX_LIMIT)
 
     # Models
+
+    def get_model(self, model: str) -> Model:
+        """Get a model."""
+        return self.call(models_get.sync_detailed, model, client=self.api)
+
+    def get_version(self, model: str, version: int) -> ModelVersion:
+        """Get a version of a model, with its measures."""
+        return self.call(models_get_version.sync_detailed, model, version, client=self.api)
+
+    def evaluate(
+        self,
+        version: ModelVersion,
+        body: EvaluationCreate | Mapping[str, Any],
+        *,
+        progress: ShowProgress = False,
+        wait: bool = True,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> Evaluation:
+        """Evaluate a version on a data set. The other arguments are those of ``train``."""
+        with reporting(progress) as report:
+            evaluation = self.call(
+                evaluations_create.sync_detailed,
+                version.model,
+                version.version,
+                client=self.api,
+                body=body_of(EvaluationCreate, body),
+                idempotency_key=idempotency_key or new_key(),
+            )
+            if not wait:
+                return evaluation
+            return self._waiter.wait(evaluation, report, timeout, refresh=False)
 
     def predict(
         self,
@@ -529,7 +636,7 @@ class Covey:
             if_unchanged: the alias as you know it (`If-Match`); by default, it is moved in any case.
 
         Raises:
-            PreconditionFailed: somebody else has changed the alias.
+            PreconditionFailed: the alias has changed.
             CoveyError: see ``call``.
         """
         try:
@@ -562,7 +669,7 @@ class Covey:
                 does not go back twice.
 
         Raises:
-            PreconditionFailed: somebody else has changed the alias, or the response to the first attempt was
+            PreconditionFailed: the alias has changed, or the response to the first attempt was
                 lost. Get the alias to see which.
             CoveyError: see ``call``.
         """
@@ -573,7 +680,7 @@ class Covey:
                 model,
                 alias,
                 client=self.api,
-                body=AliasRollback(to_version=to_version) if to_version is not None else AliasRollback(),
+                body=AliasRollback(to_version=to_version),
                 if_match=etag_of(known),
             )
         except PreconditionFailed as error:
@@ -607,6 +714,14 @@ class Covey:
     def put_router(self, name: str, body: RouterPut | Mapping[str, Any]) -> Router:
         """Create or replace a router."""
         return self.call(routers_put.sync_detailed, name, client=self.api, body=body_of(RouterPut, body))
+
+    def get_router(self, name: str) -> Router:
+        """Get a router."""
+        return self.call(routers_get.sync_detailed, name, client=self.api)
+
+    def get_router_report(self, name: str) -> RouterReport:
+        """Get how well a router does, by feedback."""
+        return self.call(routers_get_report.sync_detailed, name, client=self.api)
 
     def route(self, router: str, message: bytes, *, explain: bool = False) -> Decision:
         """Route a raw message (RFC 5322), and return the recorded decision.
@@ -666,15 +781,32 @@ class Covey:
             **conditions: query parameters of the API, such as ``disposition="review"``; write ``from_`` for
                 ``from``.
         """
-        for name, values in CONDITIONS.items():
-            if isinstance(conditions.get(name), str):
-                conditions[name] = values(conditions[name])
         return self.iterate(
             routers_list_decisions.sync_detailed,
             router,
             client=self.api,
             **{"limit": MAX_LIMIT, **conditions},
         )
+
+    def review_queue(self, router: str) -> Iterator[RecordedDecision]:
+        """Yield the decisions of a router that a person should review, the oldest first.
+
+        Submit the correct labels with ``feedback``; ``get_message`` returns the message.
+        """
+        return self.decisions(router, review="any", feedback="none", order="oldest_first")
+
+    def get_decision(self, decision_id: str) -> RecordedDecision:
+        """Get a decision."""
+        return self.call(decisions_get.sync_detailed, decision_id, client=self.api)
+
+    def get_message(self, decision: Decision | RecordedDecision) -> bytes | dict[str, Any]:
+        """Get the kept message of a decision as it was sent: raw, or an object with `email`.
+
+        Raises:
+            NotFound: the message is not kept.
+            CoveyError: see ``call``.
+        """
+        return message_of(self._http.get(f"{path_of(decision)}/message"))
 
     def routers(self) -> Iterator[Router]:
         """Yield all routers."""

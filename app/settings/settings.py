@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import base64
 import ipaddress
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias, get_args
+from urllib.parse import urlsplit
 
 from pydantic import (
     Field,
-    NonNegativeFloat,
     NonNegativeInt,
-    PositiveFloat,
     PositiveInt,
     SecretStr,
+    ValidationError,
+    ValidationInfo,
     field_validator,
+    model_validator,
 )
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from app.settings import checks
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -33,11 +36,46 @@ CLIENT_VARIABLES = frozenset({"COVEY_API_KEY", "COVEY_IMAP_PASSWORD", "COVEY_URL
 """Variables of commands that call a service. They are no settings."""
 
 
-ROOT_PATH = re.compile(r"(?:/(?!\.+(?:/|\Z))[\w.~-]+)*", re.ASCII)
-"""A path prefix. It cannot be read as another host."""
-
 Protocol: TypeAlias = Literal["open_inference", "label_studio"]
 PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
+
+Role: TypeAlias = Literal["reader", "reviewer", "editor", "admin"]
+ROLES: tuple[Role, ...] = get_args(Role)
+
+Days = Annotated[float, Field(ge=0, le=36_500)]
+Seconds = Annotated[float, Field(ge=0, le=31_536_000)]
+PositiveSeconds = Annotated[float, Field(gt=0, le=31_536_000)]
+Hours = Annotated[float, Field(ge=0, le=876_000)]
+
+_Check: TypeAlias = Callable[[Any], None]
+
+_CHECKS: Final[dict[str, _Check]] = {
+    "data_dir": checks.check_data_dir,
+    "database_url": checks.url_check(checks.DATABASES, "postgresql://user:password@host/name"),
+    "broker_url": checks.url_check(checks.BROKERS, "redis://host:6379/0"),
+    "limits_url": checks.url_check(checks.LIMITS, "redis://host:6379/1"),
+    "storage_url": checks.check_storage_url,
+    "host": checks.check_listening_host,
+    "worker_metrics": checks.check_host_and_port,
+    "inbound_ses_certificates": checks.check_certificates,
+    "root_path": checks.check_root_path,
+}
+"""Checks of whole values, by setting."""
+
+_LISTS: Final[dict[str, _Check]] = {
+    "cors_origins": checks.check_origin,
+    "allowed_hosts": checks.check_host_name,
+    "trusted_proxies": checks.check_proxy,
+}
+"""Checks of each item, by setting."""
+
+_PROVIDERS: Final[dict[str, tuple[Callable[[str], bool], str]]] = {
+    "inbound_sendgrid_keys": (checks.is_public_key, "a public key in base64"),
+    "inbound_mailgun_keys": (bool, "a signing key"),
+    "inbound_postmark_credentials": (checks.is_credential, "user:password"),
+    "inbound_ses_topics": (checks.is_topic, "an ARN such as arn:aws:sns:eu-west-1:123456789012:mail"),
+}
+"""What a key of each e-mail provider looks like, by setting."""
 
 
 class Settings(BaseSettings):
@@ -49,6 +87,7 @@ class Settings(BaseSettings):
         frozen=True,
         use_attribute_docstrings=True,
         hide_input_in_errors=True,  # it can be a secret
+        allow_inf_nan=False,
     )
 
     data_dir: Path = Path("covey-data")
@@ -86,8 +125,9 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Minimum severity of logged events."""
 
-    log_format: Literal["json", "console"] = "json"
-    """Format of the log: JSON lines for machines, or coloured lines for people."""
+    log_format: Literal["auto", "json", "console"] = "auto"
+    """Format of the log: JSON lines for machines, or coloured lines for people. ``auto``: lines for people if
+    standard error is a terminal, otherwise JSON."""
 
     access_log: Literal["all", "sampled", "errors"] = "sampled"
     """Requests for which the API writes a log line. ``all``: every request. ``sampled``: every request that
@@ -114,7 +154,7 @@ class Settings(BaseSettings):
     """Number of times that a job's process can die without progress before the job fails with
     ``worker_lost``."""
 
-    job_unavailable_hours: NonNegativeFloat = 24.0
+    job_unavailable_hours: Hours = 24.0
     """Hours for which a job is repeated, without progress, because its process cannot reach the database or a
     file of the storage. Afterwards it fails with ``dependency_unavailable``. 0: no limit."""
 
@@ -122,42 +162,42 @@ class Settings(BaseSettings):
     """Maximum memory of a job's process. If exceeded, the job fails with ``out_of_memory``. Empty: 80 % of
     the memory of the machine or container, divided by ``COVEY_WORKER_CONCURRENCY``. 0: no limit."""
 
-    job_seconds: NonNegativeFloat = 0.0
+    job_seconds: Seconds = 0.0
     """Maximum running time of a job. If exceeded, the job fails with ``out_of_time``. 0: no limit."""
 
-    checkpoint_seconds: PositiveFloat = 5.0
+    checkpoint_seconds: PositiveSeconds = 5.0
     """Time between checkpoints of a training. The time is longer if writing a checkpoint is slow."""
 
-    drain_seconds: NonNegativeFloat = 0.0
+    drain_seconds: Seconds = 0.0
     """Time for which the API accepts new connections after SIGTERM, so that load balancers notice the
     shutdown."""
 
-    collect_seconds: PositiveFloat = 300.0
+    collect_seconds: PositiveSeconds = 300.0
     """Time between deletions of unused files and rows by a worker. A file without a database row is kept for
     twelve times as long."""
 
-    keep_decisions_days: NonNegativeFloat = 365.0
+    keep_decisions_days: Days = 365.0
     """Age in days at which a decision is deleted, with its feedback. The default covers a year of mail, as
     long as most statistics look back. If the same message arrives later, it gets a new decision. 0: never."""
 
-    keep_jobs_days: NonNegativeFloat = 90.0
+    keep_jobs_days: Days = 90.0
     """Age in days at which a finished job is deleted, with its events and its learning curve. The default
     leaves a quarter to find out why a job failed. Jobs of existing versions, evaluations, batch
     predictions and experiments are kept. 0: never."""
 
-    keep_experiments_days: NonNegativeFloat = 0.0
+    keep_experiments_days: Days = 0.0
     """Age in days at which a finished experiment is deleted, with its cells and its report. By default
-    experiments are kept, because their reports are results that somebody may cite. 0: never."""
+    experiments are kept, because their reports are results that a publication may cite. 0: never."""
 
-    keep_batch_predictions_days: NonNegativeFloat = 30.0
+    keep_batch_predictions_days: Days = 30.0
     """Age in days at which a finished batch prediction is deleted, with its result. The default leaves a
     month to download it. 0: never."""
 
-    keep_webhook_deliveries_days: NonNegativeFloat = 30.0
+    keep_webhook_deliveries_days: Days = 30.0
     """Age in days, at least an hour, at which a finished delivery of a webhook is deleted. The default leaves
     a month to find out what a receiver got. 0: never."""
 
-    keep_uploads_days: NonNegativeFloat = 7.0
+    keep_uploads_days: Days = 7.0
     """Age in days at which the uploaded file of a data set is deleted. Its examples remain. The default
     leaves a week to read a file again with other options. A small fraction, such as 0.01, deletes files soon
     after they were read. 0: never."""
@@ -170,13 +210,13 @@ class Settings(BaseSettings):
     """Number of data sets that are kept. Older ones are deleted a day after their creation, except those of
     existing versions, evaluations and experiments, or that a job uses. 0: all data sets are kept."""
 
-    lease_seconds: PositiveFloat = 8.0
+    lease_seconds: PositiveSeconds = 8.0
     """Time after which a worker that sends no heartbeat loses its jobs. A worker sends a heartbeat every
     second, or eight times in this time if that is more often."""
 
     remote_control: bool = True
     """Whether Celery's remote control and events are on, which Flower, ``inspect`` and ``revoke`` need.
-    Whoever reaches the broker can then stop workers."""
+    A person who reaches the broker can then stop workers."""
 
     max_body_bytes: PositiveInt = 8 * MIB
     """Maximum size of a JSON body. Uploads and raw messages have limits of their own."""
@@ -191,7 +231,7 @@ class Settings(BaseSettings):
     """Maximum number of connections of one API process. At most two thirds of its limit of open files are
     used. If there are more, the connection that has waited longest without a request is closed."""
 
-    keep_alive_seconds: PositiveFloat = 75.0
+    keep_alive_seconds: PositiveSeconds = 75.0
     """Time for which a connection stays open without a request. It must be longer than that of a reverse
     proxy, so that the proxy closes the connection first."""
 
@@ -240,7 +280,7 @@ class Settings(BaseSettings):
     models_in_memory: PositiveInt = 8
     """Number of model versions that one API process keeps loaded."""
 
-    offline_seconds: PositiveFloat = 3600.0
+    offline_seconds: PositiveSeconds = 3600.0
     """Time for which an API process continues to authenticate and predict while the database is unavailable.
     A key that is deleted in this time remains valid in a process that cannot reach the database. Afterwards
     requests get 503."""
@@ -275,6 +315,33 @@ class Settings(BaseSettings):
     """Protocols of other projects that the API serves, separated by commas: ``open_inference`` at ``/v2``,
     and ``label_studio`` at ``/label-studio``. Empty: none."""
 
+    oidc_issuer: str = ""
+    """URL of the OpenID provider with which people sign in to the console, such as
+    ``https://id.example.org/realms/example``. Empty: people sign in with an API key. With a provider, every
+    request needs a key or a person who has signed in, also on loopback."""
+
+    oidc_client_id: str = ""
+    """Id of this service at the OpenID provider, which sends people back to ``/console/sign-in/callback``."""
+
+    oidc_client_secret: SecretStr = SecretStr("")
+    """Secret of this service at the OpenID provider. Empty: it is a public client and has none."""
+
+    oidc_claim: str = "groups"
+    """Claim of the ID token whose values ``COVEY_OIDC_ROLES`` maps to roles."""
+
+    oidc_roles: str = ""
+    """Roles by the values of the claim, as ``value=role``, separated by commas. Roles are ``reader``,
+    ``reviewer``, ``editor`` and ``admin``; if several values match, the person has the role that permits
+    most. The role follows the provider at each sign-in. Empty: administrators give roles in the console."""
+
+    oidc_default_role: Role | Literal[""] = ""
+    """Role of people for whom no value of the claim matches, or of new people if ``COVEY_OIDC_ROLES`` is
+    empty. Empty: such people cannot sign in."""
+
+    oidc_email_domains: str = ""
+    """Domains of e-mail addresses whose owners can sign in, separated by commas. Empty: everyone with a role
+    can."""
+
     cors_origins: str = ""
     """Origins whose web pages can call the service (CORS), separated by commas. Empty: none."""
 
@@ -294,24 +361,43 @@ class Settings(BaseSettings):
     """Whether webhooks can send to private, loopback and link-local addresses. Set it only if every holder of
     a key with the scope ``admin`` may reach the network of the workers."""
 
-    ready_queue_seconds: PositiveFloat = 60.0
+    ready_queue_seconds: PositiveSeconds = 60.0
     """If a job waits longer than this although a worker has capacity, readiness returns 503."""
 
     @field_validator("root_path")
     @classmethod
-    def _check_root_path(cls, value: str) -> str:
-        value = value.rstrip("/")
-        if not ROOT_PATH.fullmatch(value):
-            raise ValueError("is not a path such as /tools/covey")
+    def _strip_root_path(cls, value: str) -> str:
+        return value.rstrip("/")
+
+    @field_validator(*_CHECKS)
+    @classmethod
+    def _check(cls, value: Any, info: ValidationInfo) -> Any:
+        text = value.get_secret_value() if isinstance(value, SecretStr) else value
+        _CHECKS[info.field_name or ""](text)
         return value
 
-    @field_validator("trusted_proxies")
+    @field_validator(*_LISTS)
     @classmethod
-    def _check_proxies(cls, value: str) -> str:
-        for proxy in split(value):
-            if proxy != "*":
-                ipaddress.ip_network(proxy)
+    def _check_each(cls, value: str, info: ValidationInfo) -> str:
+        for name in split(value):
+            _LISTS[info.field_name or ""](name)
         return value
+
+    @field_validator(*_PROVIDERS)
+    @classmethod
+    def _check_entries(cls, value: Any, info: ValidationInfo) -> Any:
+        check_key, example = _PROVIDERS[info.field_name or ""]
+        for number, entry in enumerate(split(value), start=1):
+            checks.check_provider_entry(number, entry, check_key, example)
+        return value
+
+    @model_validator(mode="after")
+    def _check_together(self) -> Self:
+        if bool(self.inbound_ses_topics) != (self.inbound_ses_certificates is not None):
+            raise ValueError(
+                "COVEY_INBOUND_SES_TOPICS and COVEY_INBOUND_SES_CERTIFICATES have an effect only together"
+            )
+        return self
 
     @field_validator("protocols")
     @classmethod
@@ -330,6 +416,42 @@ class Settings(BaseSettings):
                     f"`openssl rand -base64 {KEY_BYTES}` prints a new one"
                 )
         return value
+
+    @field_validator("oidc_issuer")
+    @classmethod
+    def _check_issuer(cls, value: str) -> str:
+        parts = urlsplit(value)
+        is_local = parts.hostname in {"127.0.0.1", "::1", "localhost"}
+        if value and not (
+            parts.hostname and (parts.scheme == "https" or (parts.scheme == "http" and is_local))
+        ):
+            raise ValueError("must be a URL that begins with https://")
+        return value
+
+    @field_validator("oidc_roles")
+    @classmethod
+    def _check_roles(cls, value: str) -> str:
+        for item in split(value):
+            name, _, role = item.rpartition("=")
+            if not name.strip() or role.strip() not in ROLES:
+                raise ValueError(f"{item} is not VALUE=ROLE with one of the roles {', '.join(ROLES)}")
+        return value
+
+    @model_validator(mode="after")
+    def _check_oidc(self) -> Self:
+        if self.oidc_issuer and not self.oidc_client_id:
+            raise ValueError("COVEY_OIDC_ISSUER needs COVEY_OIDC_CLIENT_ID")
+        if self.oidc_issuer and not (self.oidc_roles or self.oidc_default_role):
+            raise ValueError("no person could sign in: set COVEY_OIDC_ROLES or COVEY_OIDC_DEFAULT_ROLE")
+        return self
+
+    def oidc_role_of(self) -> dict[str, Role]:
+        """Return the role of each value of the claim."""
+        found = {}
+        for item in split(self.oidc_roles):
+            value, _, name = item.rpartition("=")
+            found[value.strip()] = next(role for role in ROLES if role == name.strip())
+        return found
 
     def served_protocols(self) -> list[Protocol]:
         """Return the protocols of other projects that the API serves."""
@@ -358,6 +480,18 @@ class Settings(BaseSettings):
     def resolved_database_url(self) -> str:
         """Return the URL of the database, or of the embedded database if none is set."""
         return self.database_url.get_secret_value() or f"sqlite:///{self.data_dir.resolve() / 'covey.db'}"
+
+
+def invalid_settings(error: ValidationError) -> list[str]:
+    """Return a line for each setting with an invalid value: its variable, and what is wrong."""
+    lines = []
+    for one in error.errors(include_url=False, include_input=False):
+        reason = one["msg"].removeprefix("Value error, ").removeprefix("Input ")
+        name = "_".join(str(part) for part in one["loc"])
+        if one["type"] != "value_error" and name in Settings.model_fields:
+            reason += f"; the default is {Settings.model_fields[name].default}"
+        lines.append(f"{PREFIX}{name.upper()}: {reason}" if name else reason)
+    return lines
 
 
 def unknown_variables(environment: Mapping[str, str]) -> list[str]:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 
-from models.arrays import AnyArray, Bools, Floats, Ints
-from models.base.validation import as_label_matrix
+from models.arrays import AnyArray, Bools, Floats, Ints, Labels
+from models.base.column_names import numbered
+from models.base.validation import as_classes, as_label_matrix
 from models.errors import ParameterError
-from models.labels.indicator_matrix import indicator_matrix
-from models.measures.sets import wrong_labels
-from models.pipeline.inputs import numbered
+from models.labels.indicator_matrix import collect_labels, indicator_matrix
 
 
 @dataclass(frozen=True)
@@ -33,6 +32,24 @@ class Target:
     form: Literal["sets", "matrix", "classes"]
     names: Sequence[str]
     classes: AnyArray
+
+    @classmethod
+    def of_columns(cls, form: Literal["matrix", "classes"], classes: AnyArray) -> Target:
+        """Return the target of columns or classes. Their labels have their names; other columns are numbered.
+
+        Raises:
+            ParameterError: two columns or classes have the same name.
+        """
+        values = classes.tolist()
+        named = form == "classes" or all(isinstance(value, str) for value in values)
+        names = [str(value) for value in values] if named else numbered(len(values))
+        if len(set(names)) < len(names):
+            raise ParameterError("two labels have the same name; rename one of them")
+        return cls(form, names, classes)
+
+    def classes_among(self, labels: Sequence[str]) -> AnyArray:
+        """Return the columns or classes; the labels of a pipeline as an array if there are label sets."""
+        return np.array(labels) if self.form == "sets" else self.classes
 
     def label_sets(self, y: Any, n: int) -> list[tuple[str, ...]]:
         """Return the label set of each of n examples.
@@ -57,10 +74,7 @@ class Target:
             columns = matrix.indices.tolist()
             found = [tuple(sorted(self.names[j] for j in columns[start:end])) for start, end in ends]
         if len(found) != n:
-            raise ValueError(
-                f"Found input variables with inconsistent numbers of samples: {n} documents, "
-                f"but y has {len(found)}"
-            )
+            raise ValueError(f"X has {n} documents, but y has {len(found)}; the numbers must be equal")
         return found
 
     def columns(self, labels: Sequence[str]) -> Ints:
@@ -97,14 +111,21 @@ def form_of(y: Any) -> Literal["sets", "matrix", "classes"]:
     """Return the form of labels.
 
     Raises:
-        ParameterError: ``y`` is a single text, or a mixture.
+        ParameterError: ``y`` is a single text, no list, or a mixture, or a label is no text.
 
     >>> form_of([("a", "b"), ()]), form_of([[1, 0], [0, 1]]), form_of(["ham", "spam"])
     ('sets', 'matrix', 'classes')
     """
-    if isinstance(y, str):
+    if isinstance(y, str | bytes):
         raise ParameterError("y is a single text; pass the labels of each document")
-    if sparse.issparse(y) or getattr(y, "ndim", 1) == 2:
+    if isinstance(y, Iterator):
+        raise ParameterError("pass y as a list; an iterator can be read only once")
+    if isinstance(y, Mapping | AbstractSet) and not sparse.issparse(y):
+        raise ParameterError(f"pass y as a list in the order of the documents; it is a {type(y).__name__}")
+    shape = getattr(y, "shape", (0,))
+    if len(shape) > 2 or (sparse.issparse(y) and len(shape) != 2):
+        raise ParameterError(f"y has the shape {shape}; pass an (n, k) matrix of 0 and 1, or one class each")
+    if len(shape) == 2:
         return "matrix"
     if not isinstance(y, Iterable):
         y = np.asarray(y)
@@ -119,8 +140,17 @@ def form_of(y: Any) -> Literal["sets", "matrix", "classes"]:
             "the labels of some documents are a collection, and those of others are not; write one label as "
             "a list, too, and no label as an empty list"
         )
-    first = next((item for collection in collections for item in collection), "")
-    return "sets" if isinstance(first, str) else "matrix"
+    kinds = {type(item) for collection in collections for item in collection}
+    if any(issubclass(kind, str) for kind in kinds) or not kinds:
+        if others := sorted(kind.__name__ for kind in kinds if not issubclass(kind, str)):
+            raise ParameterError(f"labels are names, but some are of the type {others[0]}; pass texts only")
+        return "sets"
+    if len({len(collection) for collection in collections}) > 1:
+        raise ParameterError(
+            "y has rows of different lengths; pass an (n, k) matrix of 0 and 1, or the names of the labels "
+            "as texts"
+        )
+    return "matrix"
 
 
 def read_target(y: Any) -> Target:
@@ -134,27 +164,23 @@ def read_target(y: Any) -> Target:
     if form == "sets":
         return SETS
     if form == "classes":
-        values = np.asarray(y)
-        assert_all_finite(values, input_name="y")
+        values = as_classes(y)
         check_classification_targets(values)
         classes: AnyArray = np.unique(values)
         if len(classes) < 2:
             raise ValueError(f"y has {len(classes)} class; a classifier needs at least two classes")
-        names = [str(value) for value in classes.tolist()]
     else:
-        names = list(getattr(y, "columns", ()))
-        n = as_label_matrix(y).shape[1]
-        classes = np.array(names) if names else np.arange(n)
-        if not all(isinstance(name, str) for name in names) or not names:
-            names = numbered(n)
-    if len(set(names)) < len(names):
-        raise ParameterError("two labels have the same name; rename one of them")
-    return Target(form, names, classes)
+        columns = list(getattr(y, "columns", ()))
+        classes = np.array(columns) if columns else np.arange(as_label_matrix(y).shape[1])
+    return Target.of_columns(form, classes)
 
 
-def exactly_right(target: Target, y: Any, predicted: Any, n: int) -> Bools:
-    """Return (n,) whether each predicted label set or class equals the true one."""
-    true = target.label_sets(y, n)
-    found = target.label_sets(predicted, n) if n else []
-    labels = sorted({name for names in (*true, *found) for name in names})
-    return np.asarray(wrong_labels(indicator_matrix(true, labels), indicator_matrix(found, labels)) == 0)
+def read_labels(y: Any, n: int) -> Labels:
+    """Return the labels of n examples in any form as a matrix of 0 and 1, for what depends on labels only.
+
+    Raises:
+        ValueError: as for ``read_target`` and ``Target.label_sets``.
+    """
+    target = read_target(y)
+    sets = target.label_sets(y, n)
+    return as_label_matrix(y) if target.form == "matrix" else indicator_matrix(sets, collect_labels(sets))

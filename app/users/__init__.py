@@ -1,0 +1,1 @@
+"""People who sign in with an OpenID provider, and their roles."""
