@@ -26,7 +26,7 @@ from app.api.direct_routes import Direct, DirectRequest, JsonResponse, direct_po
 from app.api.etags import IfMatch
 from app.api.guards import actor_of, has_scope
 from app.api.json_body import parse
-from app.api.paging import PageQuery
+from app.api.paging import ListFilter, NameFilter, PageQuery
 from app.api.request_head import refuse_encoding
 from app.api.schemas import DecisionId, RouterName
 from app.api.validation import MAX_VALUES, BodyValidator
@@ -105,9 +105,11 @@ def put(
 
 
 @router.get("/routers", dependencies=[ReadOrReview], response_description="A page of routers.")
-def list(ctx: Context, page: PageQuery) -> RouterPage:  # noqa: A001 - the verb of the operation's id
+def list(  # noqa: A001 - the verb of the operation's id
+    ctx: Context, page: PageQuery, name: NameFilter = ""
+) -> RouterPage:
     """List routers in order of their names."""
-    return service.page(ctx.db, page)
+    return service.page(ctx.db, page, ListFilter(name))
 
 
 @router.get(

@@ -142,7 +142,7 @@ def test_the_loop_from_a_spreadsheet_to_the_next_version_and_back(page: Page) ->
     press(page, "Upload")
     page.get_by_role("link", name="Train a model").click()
     page.get_by_label("Model (required)").fill("tickets")
-    press(page, "Start the training")
+    press(page, "Start")
     page.get_by_role("link", name="Open version 1 of tickets").click()
     page.get_by_role("link", name="Create a router").click()
     page.get_by_label("Name").fill("tickets")
@@ -176,7 +176,7 @@ def test_the_loop_from_a_spreadsheet_to_the_next_version_and_back(page: Page) ->
     check_page(page)
 
     page.get_by_role("link", name="Open version 2 of tickets").click()
-    press(page, "Make live")
+    press(page, "Put live")
     press(page, "Continue")
     expect(page.locator("h1 .tag")).to_have_text("live")
     page.get_by_role("link", name="tickets", exact=True).first.click()
@@ -235,6 +235,12 @@ def test_settings_that_somebody_else_changed_meanwhile_are_not_lost(page: Page, 
     expect(page.get_by_role("alert")).to_contain_text("This router has changed")
     expect(page.get_by_role("alert")).to_be_focused()
     expect(page.get_by_label("Fallback")).to_have_value("mine@example.org")
+    differences = page.locator("#changed li")
+    expect(differences.filter(has_text="Fallback")).to_have_text(
+        "Fallback: saved theirs@example.org, yours mine@example.org"
+    )
+    expect(differences.filter(has_text="Maximum number of departments")).to_contain_text("saved 3, yours nothing")
+    expect(differences).to_have_count(3)
     assert stack.call("GET", "/v1/routers/shared", 200)["fallback"] == "theirs@example.org"
     check_page(page)
 
