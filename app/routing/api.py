@@ -61,6 +61,7 @@ router = resource("routers")
 decisions = resource("decisions")
 
 _PARTS = BodyValidator(MessageParts)
+_PARTS_BODY = json_body(MessageParts)
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
 _RAW_MEDIA_TYPES = {
     "application/octet-stream": _BINARY,
@@ -161,7 +162,11 @@ def delete(ctx: Context, name: RouterName) -> None:
     response_description="The decision.",
     response_model=Decision,
     openapi_extra={
-        "requestBody": {"required": True, "content": _RAW_MEDIA_TYPES, ALSO_ACCEPTED: ["application/json"]}
+        "requestBody": {
+            "required": True,
+            "content": _RAW_MEDIA_TYPES,
+            ALSO_ACCEPTED: _PARTS_BODY["requestBody"]["content"],
+        }
     },
 )
 async def route_message(request: Direct, name: RouterName, explain: Explain = None) -> Response:
@@ -193,7 +198,7 @@ async def route_message(request: Direct, name: RouterName, explain: Explain = No
     responses=responses(404, 409),
     response_description="The decision.",
     response_model=Decision,
-    openapi_extra=json_body(MessageParts),
+    openapi_extra=_PARTS_BODY,
 )
 async def route_message_parts(request: Direct, name: RouterName, explain: Explain = None) -> Response:
     """Route a message as JSON: its parts, or the raw message in base64.
