@@ -16,7 +16,7 @@ from app.api.schemas import DecisionId, RouterName
 from app.console.corrections import served_version
 from app.console.kept_texts import TITLES, KeptTexts, kept_texts
 from app.console.rendering import page
-from app.console.route import pages
+from app.console.route import Conditions, pages
 from app.context import AppContext
 from app.db.session import Database
 from app.errors import FileDamaged, NotFound, NotReady
@@ -61,11 +61,11 @@ FORM_FIELDS = (
 
 
 @router.get("", dependencies=[ReadOrReview])
-def routers(ctx: Context, request: Request, paging: PageQuery) -> Response:
+def routers(ctx: Context, request: Request, paging: PageQuery, conditions: Conditions) -> Response:
     """Show the routers, and whether messages wait for a person."""
-    listed = service.page(ctx.db, paging)
+    listed = service.page(ctx.db, paging, conditions)
     waiting = {item.name: _count_waiting(ctx, item.name) for item in listed.items}
-    return page(request, "routers/list.html", routers=listed, waiting=waiting)
+    return page(request, "routers/list.html", routers=listed, waiting=waiting, conditions=conditions)
 
 
 @router.get("/new", dependencies=[TrainScope])

@@ -26,7 +26,7 @@ from app.api.direct_routes import Direct, DirectRequest, JsonResponse, direct_po
 from app.api.etags import IfMatch
 from app.api.guards import actor_of, has_scope
 from app.api.json_body import parse
-from app.api.paging import PageQuery
+from app.api.paging import ListFilter, NameFilter, PageQuery
 from app.api.request_head import refuse_encoding
 from app.api.schemas import DecisionId, RouterName
 from app.api.validation import MAX_VALUES, BodyValidator
@@ -61,6 +61,7 @@ router = resource("routers")
 decisions = resource("decisions")
 
 _PARTS = BodyValidator(MessageParts)
+_PARTS_BODY = json_body(MessageParts)
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
 _RAW_MEDIA_TYPES = {
     "application/octet-stream": _BINARY,
@@ -105,9 +106,11 @@ def put(
 
 
 @router.get("/routers", dependencies=[ReadOrReview], response_description="A page of routers.")
-def list(ctx: Context, page: PageQuery) -> RouterPage:  # noqa: A001 - the verb of the operation's id
+def list(  # noqa: A001 - the verb of the operation's id
+    ctx: Context, page: PageQuery, name: NameFilter = ""
+) -> RouterPage:
     """List routers in order of their names."""
-    return service.page(ctx.db, page)
+    return service.page(ctx.db, page, ListFilter(name))
 
 
 @router.get(
@@ -159,7 +162,11 @@ def delete(ctx: Context, name: RouterName) -> None:
     response_description="The decision.",
     response_model=Decision,
     openapi_extra={
-        "requestBody": {"required": True, "content": _RAW_MEDIA_TYPES, ALSO_ACCEPTED: ["application/json"]}
+        "requestBody": {
+            "required": True,
+            "content": _RAW_MEDIA_TYPES,
+            ALSO_ACCEPTED: _PARTS_BODY["requestBody"]["content"],
+        }
     },
 )
 async def route_message(request: Direct, name: RouterName, explain: Explain = None) -> Response:
@@ -191,7 +198,7 @@ async def route_message(request: Direct, name: RouterName, explain: Explain = No
     responses=responses(404, 409),
     response_description="The decision.",
     response_model=Decision,
-    openapi_extra=json_body(MessageParts),
+    openapi_extra=_PARTS_BODY,
 )
 async def route_message_parts(request: Direct, name: RouterName, explain: Explain = None) -> Response:
     """Route a message as JSON: its parts, or the raw message in base64.
