@@ -25,6 +25,8 @@ FILES_WITH_SETTINGS = [
     *UNITS,
     ROOT / "deploy/systemd/covey.env",
     ROOT / "deploy/compose.yaml",
+    *(ROOT / "deploy/caddy").iterdir(),
+    *(ROOT / "deploy/nginx").rglob("*.conf"),
     *sorted((ROOT / "docs/operations").glob("*.md")),
 ]
 COMPOSE = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text())
