@@ -43,7 +43,7 @@ class CustomBuildHook(BuildHookInterface[Any]):
                 name = Path(target, path.relative_to(source)).as_posix()
                 copy = self._copy / name
                 copy.parent.mkdir(parents=True, exist_ok=True)
-                if path.suffix == ".py":
+                if path.suffix in (".py", ".pyi"):
                     copy.write_text(_IMPORT.sub(r"\1covey.models", path.read_text("utf-8")), "utf-8")
                 else:
                     shutil.copyfile(path, copy)

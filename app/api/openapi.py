@@ -52,6 +52,7 @@ TAGS = {
     "learners": "The available learners with their parameters.",
     "webhooks": "Webhooks, which tell other systems about events, and their deliveries.",
     "api_keys": "API keys and their scopes.",
+    "users": "People who sign in to the console with the OpenID provider, and their roles.",
     "health": "Liveness, readiness and metrics.",
 }
 

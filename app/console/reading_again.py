@@ -14,6 +14,7 @@ from app.api.schemas import DatasetId
 from app.console.rendering import page
 from app.console.route import pages
 from app.console.schema_form import Field, SchemaForm
+from app.console.words import choice_of, label_of
 from app.datasets import service
 from app.datasets.kept_uploads import Reading
 from app.datasets.schemas import DatasetCreate
@@ -25,16 +26,6 @@ router = pages()
 FORM_FIELDS = ("options", "merge_labels", "rename_labels", "remove_labels", "max_bad_records")
 
 _MARKS = {"\t": "a tab", "\n": "a line break", " ": "a space"}
-_FORMATS = {
-    "jsonl": "JSON Lines",
-    "csv": "CSV",
-    "svmlight": "LIBSVM",
-    "arff": "ARFF",
-    "fasttext": "fastText",
-    "parquet": "Parquet",
-    "mbox": "a mailbox",
-    "eml_zip": "a zip of mail",
-}
 
 
 @dataclass(frozen=True)
@@ -75,8 +66,8 @@ def _proposal(request: Mapping[str, Any], suggestion: Suggestion) -> Proposal | 
             return None
         changed = {} if name == "format" else request.get("options", {})
         changed = {key: item for key, item in changed.items() if key != name}
-        label = (name or field).replace("_", " ").capitalize()
-        return Proposal("Read it again", {**request, "options": changed}, field, label, suggestion.choices)
+        changed_request = {**request, "options": changed}
+        return Proposal("Read it again", changed_request, field, label_of(field), suggestion.choices)
     if name == "format":
         changes: dict[str, Any] = {"options": {"format": value}}
     elif part:
@@ -97,12 +88,10 @@ def _words(name: str, value: Any) -> str:
             return f"with {_MARKS.get(value) or f'“{value}”'} between labels"
         case "root":
             return f"without “{value}/” in the labels" if value else "with the outer folder in the labels"
-        case "encoding":
-            return f"as {'Windows-1252' if value == 'cp1252' else value.upper()}"
+        case "encoding" | "format":
+            return f"as {choice_of(name, value)}"
         case "decimal":
             return "with decimal commas"
-        case "format":
-            return f"as {_FORMATS[value]}"
         case "merge_labels":
             return "and merge similar labels"
         case "remove_labels":
@@ -111,7 +100,7 @@ def _words(name: str, value: Any) -> str:
             )
         case "max_bad_records":
             return "without the bad record" if value == 1 else f"without the {value:,} bad records"
-    return f"with {name.replace('_', ' ')} “{value}”"
+    return f"with “{value}” as {label_of(name)}"
 
 
 @router.get("/datasets/{dataset_id}/read-again", dependencies=[TrainScope])

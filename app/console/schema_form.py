@@ -156,6 +156,8 @@ class SchemaForm:
             option = options[0]
             if option.get("type") == "boolean" and is_nullable:
                 option = {"enum": [True, False]}
+            elif "const" in option and is_nullable:
+                option = {"enum": [option["const"]]}
             return self._simple(option, common, value, default)
         if len(options) == 1 and not is_nullable:
             return self._object(options[0], common, value)

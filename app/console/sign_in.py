@@ -104,12 +104,9 @@ async def end_sign_in(
     provider = _provider(request)
     try:
         if not secret or not hmac.compare_digest(state.encode(), provider.state(secret).encode()):
-            raise Forbidden(
-                "this sign-in has ended, or another window has begun one since; sign in again",
-                code="sign_in_failed",
-            )
+            raise Forbidden("this sign-in has ended, or another window has begun one since; sign in again")
         if error or not code:
-            raise Forbidden("the identity provider did not sign you in", code="sign_in_failed")
+            raise Forbidden("the identity provider did not sign you in")
         identity = await provider.identify(secret, code, _callback(request))
         user = await REQUESTS.run(users.sign_in, ctx.db, ctx.settings, identity)
         sessions: ConsoleSessions = request.app.state.console_sessions

@@ -20,7 +20,7 @@ from app.experiments.schemas import (
 from app.training.learner_checks import check_trainable
 from app.training.schemas import GivenSplit
 from models import catalog
-from models.catalog import FeaturesConfig
+from models.catalog import FeaturesRequest
 from models.decisions import DecisionRule
 from models.errors import ParameterError
 
@@ -125,7 +125,7 @@ def expand_grid(body: ExperimentCreate) -> list[tuple[str, ExperimentConfigurati
     if body.grid is None:
         return [(f"/configurations/{i}", c) for i, c in enumerate(body.configurations or [])]
     grid = body.grid
-    features: Sequence[FeaturesConfig | None] = grid.features or [None]
+    features: Sequence[FeaturesRequest | None] = grid.features or [None]
     decisions: Sequence[DecisionRule | None] = grid.decision or [None]
     return [
         ("/grid", ExperimentConfiguration(features=f, learner=learner, decision=decision))
@@ -137,7 +137,7 @@ def _fill_in_configuration(
     configuration: ExperimentConfiguration, pointer: str, report: Mapping[str, Any], *, given_split: bool
 ) -> ExperimentConfiguration:
     try:
-        features = catalog.resolve_features(configuration.learner, configuration.features, report["kind"])
+        features = catalog.requested_features(configuration.learner, configuration.features, report["kind"])
         check_trainable(configuration.learner, report, given_split=given_split)
         decision = catalog.resolve_decision(configuration.learner, configuration.decision)
     except ParameterError as error:

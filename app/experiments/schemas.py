@@ -15,7 +15,7 @@ from app.evaluations.schemas import LabelPair, LabelScore
 from app.jobs.schemas import JobPriority, JobState, Progress
 from app.registry.schemas import PartMetrics
 from app.training.schemas import GivenSplit, KeepLabels, RandomSplit
-from models.catalog import FeaturesConfig, LearnerConfig
+from models.catalog import FeaturesRequest, LearnerConfig
 from models.covering import Covering
 from models.data.values.scalars import MAX_FOLD
 from models.decisions import DecisionRule
@@ -103,9 +103,9 @@ class ExperimentConfiguration(RequestModel):
 
     name: Title | None = None
     """Name in reports. Defaults to the algorithm and the parameters that differ between configurations."""
-    features: FeaturesConfig | None = None
-    """Feature extraction. Defaults to what suits the learner and the kind of the data set, see
-    `GET /v1/learners`."""
+    features: FeaturesRequest | None = None
+    """Feature extraction. The default is that of a training: what suits the learner and the kind of the data
+    set, see `GET /v1/learners`. `auto` is chosen on the training part of each fold."""
     learner: LearnerConfig
     """Learner and its parameters."""
     decision: DecisionRule | None = None
@@ -116,8 +116,8 @@ class ExperimentConfiguration(RequestModel):
 class ConfigurationGrid(RequestModel):
     """Lists of features, learners and decision rules; every combination of them is a configuration."""
 
-    features: list[FeaturesConfig] | None = Field(default=None, min_length=1)
-    """Feature extractions. Defaults to what suits each learner and the kind of the data set."""
+    features: list[FeaturesRequest] | None = Field(default=None, min_length=1)
+    """Feature extractions. The default is that of a training with each learner."""
     learner: list[LearnerConfig] = Field(min_length=1)
     """Learners and their parameters."""
     decision: list[DecisionRule] | None = Field(default=None, min_length=1)

@@ -14,7 +14,12 @@ from app.experiments import cell_files, completion, shared_files
 from app.experiments.errors import limits_of_cell
 from app.experiments.folds import assign_folds, held_out_folds
 from app.experiments.measures import measures_of
-from app.experiments.schemas import MAX_CELL_STEPS, MAX_EXPERIMENT_STEPS, ExperimentCreate
+from app.experiments.schemas import (
+    MAX_CELL_STEPS,
+    MAX_EXPERIMENT_STEPS,
+    ExperimentConfiguration,
+    ExperimentCreate,
+)
 from app.jobs import memory, queue
 from app.jobs.checkpoints import Checkpoint, Checkpoints
 from app.jobs.progress import ProgressReporter
@@ -26,8 +31,10 @@ from models.catalog import FeaturesConfig
 from models.data.examples import ExampleSource
 from models.data.store import StoredExamples
 from models.errors import SnapshotError, UnsuitableDataError
+from models.features.auto import N_CANDIDATES, AutoFeaturesParameters
 from models.labels import LabelTree
 from models.pipeline import Pipeline, TrainingSet
+from models.pipeline.feature_choice import FeatureChooser
 from models.trials import Measured, PrecomputedFeatures, TrialResult, TrialStep, run_trial
 
 log = structlog.get_logger()
@@ -75,7 +82,6 @@ class RunCell(Work):
         fold = int(claim.spec["fold"])
         assert request.configurations is not None, "the grid is expanded"  # noqa: S101
         configuration = request.configurations[int(claim.spec["configuration"])]
-        assert configuration.features is not None, "defaults are filled in"  # noqa: S101
         folds = shared_files.load_folds(ctx, experiment.id) or assign_folds(request, stored, tree)
         training = TrainingSet(
             stored.where(folds.training(fold)),
@@ -86,8 +92,9 @@ class RunCell(Work):
         test = stored.where(folds.test(fold))
         memory.check_training(ctx.settings, training.source.n_examples, len(training.labels))
         measures = measures_of(request)
-        key = shared_files.features_key(experiment.id, configuration.features, fold)
-        shared, computed = _features(ctx, key, configuration.features, training, test, report)
+        features, compared = _choose_features(configuration, training, request.seed, report)
+        key = shared_files.features_key(experiment.id, features, fold)
+        shared, computed = _features(ctx, key, features, training, test, report)
         earlier_seconds = 0.0
 
         def run(kept: Checkpoint | None) -> TrialResult:
@@ -124,7 +131,7 @@ class RunCell(Work):
         result = {
             "metrics": {"train": trial.train.measures, "test": trial.test.measures},
             "examples": examples_key,
-            "facts": trial.pipeline.summary_.facts,
+            "facts": {**trial.pipeline.summary_.facts, **compared},
             "warnings": [*trial.pipeline.summary_.warnings, *trial.test.warnings],
             "features_computed": computed,
             "curve_unit": trial.curve_unit,
@@ -194,6 +201,24 @@ def _queue_cells(tx: Transaction, experiment: tables.Experiment, request: Experi
         for job, place in zip(jobs, places, strict=True)
     )
     tx.session.flush()
+
+
+def _choose_features(
+    configuration: ExperimentConfiguration, training: TrainingSet, seed: int, report: ProgressReporter
+) -> tuple[FeaturesConfig, dict[str, Any]]:
+    """Return the features of a cell, and facts about their choice: ``auto`` chooses as a training does."""
+    features = configuration.features
+    assert features is not None, "defaults are filled in"  # noqa: S101
+    if not isinstance(features, AutoFeaturesParameters):
+        return features, {}
+    learner = catalog.create_learner(configuration.learner, seed=seed)
+
+    def on_step(n_compared: int) -> None:
+        report("features", n_compared, N_CANDIDATES, "candidates")
+
+    chooser = FeatureChooser(learner, training.source, tree=training.tree, seed=seed, on_step=on_step)
+    choice = chooser.choose(catalog.resolve_features(learner, None, training.source.kind))
+    return choice.parameters, {"average_precision_of_features": choice.average_precision}
 
 
 def _features(

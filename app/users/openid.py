@@ -219,15 +219,9 @@ def _verifier(secret: str) -> str:
 
 def _unavailable(reason: str) -> NotReady:
     log.warning("sign_in.provider_unavailable", reason=reason)
-    return NotReady(
-        "the identity provider does not respond as it should; try again later",
-        code="identity_provider_unavailable",
-        retry_after=10,
-    )
+    return NotReady("the identity provider does not respond as it should; try again later", retry_after=10)
 
 
 def _failed(reason: str) -> Forbidden:
     log.warning("sign_in.rejected", reason=reason)
-    return Forbidden(
-        "the identity provider did not confirm who you are; sign in again", code="sign_in_failed"
-    )
+    return Forbidden("the identity provider did not confirm who you are; sign in again")

@@ -30,7 +30,7 @@ def sign_in(db: Database, settings: Settings, identity: Identity) -> User:
     check_email(settings, identity)
     role = provided_role(settings, identity.values) or settings.oidc_default_role
     if not role:
-        raise Forbidden("your account has no role here; ask the administrator for one", code="no_role")
+        raise Forbidden("your account has no role here; ask the administrator for one")
     user, name = tables.User, identity.name[:MAX_NAME]
     with db.write() as tx:
         insert_if_absent(
@@ -51,7 +51,7 @@ def sign_in(db: Database, settings: Settings, identity: Identity) -> User:
             .with_for_update()
         ).one()
         if row.disabled_at is not None:
-            raise Forbidden("an administrator has disabled your account", code="user_disabled")
+            raise Forbidden("an administrator has disabled your account")
         if settings.oidc_roles:  # the provider decides at each sign-in, otherwise administrators do
             row.role = role
         row.name, row.email, row.last_sign_in_at = name, identity.email, tx.now
@@ -78,8 +78,7 @@ def check_email(settings: Settings, identity: Identity) -> None:
         raise Forbidden(
             f"people of {domain or 'an unknown domain'} cannot sign in here"
             if identity.email_verified
-            else "the identity provider has not verified your e-mail address",
-            code="email_not_allowed",
+            else "the identity provider has not verified your e-mail address"
         )
 
 

@@ -89,7 +89,7 @@ def generate(folder: Path) -> None:
 def without_unset(source: str) -> str:
     """Return generated code in which a field without a value is None instead of an object ``UNSET``.
 
-    The API treats null and absent fields alike.
+    The API treats null and absent fields alike, except the description of a data set: null removes it.
 
     >>> without_unset("version: int | Unset = UNSET")
     'version: int | None = None'

@@ -217,8 +217,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         if form_of(y) == "sets":
             kind = type(self).__name__
             raise ParameterError(
-                f"y has label sets; use covey.Pipeline(learner=covey.{kind}()), or pass a learner alone an (n, k) "
-                "matrix of 0 and 1, such as that of scikit-learn's MultiLabelBinarizer"
+                f"y has label sets; use covey.Pipeline(learner=covey.{kind}()), or pass a learner alone an "
+                "(n, k) matrix of 0 and 1, such as that of scikit-learn's MultiLabelBinarizer"
             )
         return y if sparse.issparse(y) else np.asarray(y)
 

@@ -122,11 +122,10 @@ def form_of(y: Any) -> Literal["sets", "matrix", "classes"]:
         raise ParameterError("pass y as a list; an iterator can be read only once")
     if isinstance(y, Mapping | AbstractSet) and not sparse.issparse(y):
         raise ParameterError(f"pass y as a list in the order of the documents; it is a {type(y).__name__}")
-    if getattr(y, "ndim", 1) > 2 or (sparse.issparse(y) and y.ndim != 2):
-        raise ParameterError(
-            f"y has {y.ndim} dimensions; pass an (n, k) matrix of 0 and 1, or one class each"
-        )
-    if sparse.issparse(y) or getattr(y, "ndim", 1) == 2:
+    shape = getattr(y, "shape", (0,))
+    if len(shape) > 2 or (sparse.issparse(y) and len(shape) != 2):
+        raise ParameterError(f"y has the shape {shape}; pass an (n, k) matrix of 0 and 1, or one class each")
+    if len(shape) == 2:
         return "matrix"
     if not isinstance(y, Iterable):
         y = np.asarray(y)

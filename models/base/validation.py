@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.sparse import csr_array
+from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array
 
 from models.arrays import AnyArray, Bools, Labels, Matrix
-from models.errors import ParameterError, UnsuitableDataError
+from models.errors import NotFittedError, ParameterError, UnsuitableDataError
 
 MAX_MAGNITUDE = 1e19
 """Largest absolute value of a feature that learners are trained on.
@@ -23,6 +24,10 @@ It admits every 64-bit integer. The square of a larger value is not finite in si
 squares of values above 1e154 are not finite in double precision either: weights would become infinite, and
 liblinear would never end.
 """
+
+
+class UnfittedError(NotFittedError, SklearnNotFittedError):  # type: ignore[misc]  # no types
+    """The error for callers of the library, which is also the one that scikit-learn's tools expect."""
 
 
 def as_feature_matrix(X: Any, *, n_features: int | None = None, reader: str = "this learner") -> Matrix:
@@ -84,10 +89,9 @@ def as_label_matrix(Y: Any) -> Labels:
         ValueError: ``Y`` contains values other than 0 and 1, or is not two-dimensional.
     """
     matrix: Any = Y if sparse.issparse(Y) else np.atleast_2d(np.asarray(Y))
-    if not sparse.issparse(matrix) and matrix.dtype.kind in "OSU":
-        texts = [value for value in matrix.ravel().tolist() if isinstance(value, str)]
-        if texts:
-            raise ParameterError("y is a table of texts; pass a column of classes, or a matrix of 0 and 1")
+    has_objects = not sparse.issparse(matrix) and matrix.dtype.kind in "OSU"
+    if has_objects and any(isinstance(value, str) for value in matrix.ravel().tolist()):
+        raise ParameterError("y is a table of texts; pass a column of classes, or a matrix of 0 and 1")
     labels = csr_array(matrix)
     if not labels.has_canonical_format:
         labels = labels.copy()
@@ -111,7 +115,7 @@ def as_classes(y: Any) -> AnyArray:
         raise ParameterError("y is empty; pass the labels of each document")
     if values.dtype.kind in "OfSU":
         # In an array of texts, NaN is the text "nan".
-        for position, value in enumerate(values.tolist() if hasattr(y, "ndim") else y):
+        for position, value in enumerate(y if isinstance(y, Sequence) else values.tolist()):
             if value is None or value != value:  # noqa: PLR0124 - NaN
                 raise ParameterError(
                     f"the class at position {position} of y is missing ({value}); leave the document out, or "

@@ -12,8 +12,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from models.arrays import AnyArray, Labels, Matrix
 from models.base.targets import read_labels
+from models.base.validation import UnfittedError
 from models.data.examples import FeatureRows
-from models.errors import NotFittedError, ParameterError
+from models.errors import ParameterError
 from models.features.documents import as_documents, forget_columns, match_columns, read_documents, set_columns
 from models.features.raw_values import RawValues
 
@@ -127,10 +128,17 @@ class ParameterizedFeatures(TransformerMixin, BaseEstimator, Generic[P]):  # typ
 
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
-            raise NotFittedError("the features are not fitted; call fit first")
+            raise UnfittedError("the features are not fitted; call fit first")
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "names_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        numeric = self.kind == "numeric"
+        tags.input_tags.sparse = tags.input_tags.two_d_array = numeric
+        tags.input_tags.string = not numeric
+        return tags
 
     def _documents(self, X: Any) -> FeatureRows | Sequence[Any]:
         documents = as_documents(X)

@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
-from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from models import catalog
 from models.arrays import Bools, Floats, Labels, Matrix, Vector
 from models.base import Learner, TrainingSummary
 from models.base.training import abbreviated
+from models.base.validation import UnfittedError
 from models.calibration import Calibration
 from models.data.examples import Documents, ExampleSource, FeatureRows, Kind
 from models.data.record import json_pointer
@@ -21,7 +21,7 @@ from models.decisions import DecisionRule, LabelSetRule
 from models.decisions.curves import HeldOutCurves
 from models.decisions.held_out import HeldOutSample
 from models.decisions.report import DecisionReport
-from models.errors import NotFittedError, ParameterError
+from models.errors import ParameterError
 from models.features import NumericFeatures
 from models.features.documents import as_documents, match_columns, read_documents
 from models.labels import LabelTree
@@ -43,10 +43,6 @@ from models.pipeline.training_set import Features
 
 _BLOCK_SCORES = 2**18
 """Scores that a prediction computes at once, which limits the memory."""
-
-
-class _NotFittedError(NotFittedError, SklearnNotFittedError):  # type: ignore[misc]  # no types
-    """The error for callers of the library, which is also the one that scikit-learn's tools expect."""
 
 
 class Predictor:
@@ -322,7 +318,7 @@ class Predictor:
             NotFittedError: the pipeline is not fitted.
         """
         if not hasattr(self, "rule_"):
-            raise _NotFittedError("the pipeline is not fitted; call fit first")
+            raise UnfittedError("the pipeline is not fitted; call fit first")
         return self.labels_
 
     def _features_of(self, readable: Any) -> Matrix | Vector:

@@ -95,7 +95,7 @@ def test_the_wheel_contains_the_library_inside_of_covey(wheel: Path) -> None:
                 if path.is_file() and "__pycache__" not in path.parts:
                     assert f"{target}/{path.relative_to(ROOT / folder).as_posix()}" in names
         for name in names:
-            if name.endswith(".py"):
+            if name.endswith((".py", ".pyi")):
                 code = archive.read(name).decode()
                 assert not re.search(r"^\s*(from|import) models\b", code, re.MULTILINE), name
 

@@ -208,6 +208,7 @@ METHODS: dict[str, tuple[Any, ...]] = {
     "train": ({},),
     "create_dataset": ({},),
     "from_feedback": ("frontdesk", "d"),
+    "update_dataset": ("ds_1", {}),
     "get_model": ("helpdesk",),
     "get_version": ("helpdesk", 1),
     "get_router": ("frontdesk",),
@@ -307,6 +308,12 @@ def test_work_is_cancelled(either: Either) -> None:
     assert service.calls == ["POST /v1/training-jobs/job_1/cancel"]
     with pytest.raises(CoveyError):
         either(Service(problem(409, "job_finished")))("cancel", cancelled)
+
+
+def test_a_description_is_removed(either: Either) -> None:
+    service = Service(json_response(200, dataset()))
+    either(service)("update_dataset", "ds_1", {"description": None})
+    assert service.bodies == [b'{"description":null}']
 
 
 def test_what_can_be_deleted_is_deleted_by_its_path(either: Either) -> None:

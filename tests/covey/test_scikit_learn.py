@@ -117,7 +117,7 @@ def test_parameters_of_all_parts_can_be_read_and_set() -> None:
     with pytest.raises(errors.ParameterError, match="/features/weighting"):
         estimator.set_params(features__weighting="heavy")
     with pytest.raises(errors.ParameterError, match="/features/wheighting"):
-        covey.TextFeatures(wheighting="binary")
+        covey.TextFeatures(wheighting="binary")  # type: ignore[call-arg]
 
 
 def test_a_grid_search_finds_parameters_of_features_and_learner() -> None:

@@ -6,8 +6,11 @@ import json
 from typing import Any
 
 from fuzzing import MAIL, QUICK, SIGN, Fuzz
+from new_users import new_user
 from stack import departments
 from waiting import wait_for
+
+from app.db.session import Database
 
 SUCCESSFUL = {"ready", "succeeded"}
 UNSUCCESSFUL = {"failed", "cancelled"}
@@ -23,6 +26,7 @@ def call_every_operation(fuzz: Fuzz) -> None:
     _experiments(fuzz, dataset_id)
     _routers(fuzz)
     _keys(fuzz)
+    _users(fuzz)
     _webhooks(fuzz)
     fuzz.send("learners_list", 200)
     for operation_id in ("health_live", "health_ready", "health_metrics"):
@@ -174,6 +178,9 @@ def _routers(fuzz: Fuzz) -> None:
     names = {"decision_id": decision["decision_id"]}
     fuzz.send("decisions_get", 200, **names)
     fuzz.send("decisions_get_message", 200, **names)
+    fuzz.send("decisions_reserve", 200, **names)
+    fuzz.send("decisions_put_review", 200, {"assigned_to": "Ann", "note": "?"}, **names)
+    fuzz.send("decisions_release", 204, **names)
     fuzz.send("decisions_give_feedback", 200, {"labels": ["billing"]}, **names)
     for by in ("department", "week", "version"):
         fuzz.send("routers_get_report", 200, query={"by": by}, name="fuzz")
@@ -187,6 +194,17 @@ def _keys(fuzz: Fuzz) -> None:
     fuzz.send("api_keys_list", 200)
     fuzz.send("api_keys_rotate", 200, {"grace_seconds": 0}, key_id=created["id"])
     fuzz.send("api_keys_delete", 204, key_id=created["id"])
+
+
+def _users(fuzz: Fuzz) -> None:
+    db = Database(f"sqlite:///{fuzz.stack.data}/covey.db")
+    for _ in range(2):
+        user_id = new_user(db)
+    db.close()
+    fuzz.send("users_list", 200)
+    fuzz.send("users_get", 200, user_id=user_id)
+    fuzz.send("users_update", 200, {"role": "editor"}, user_id=user_id)
+    fuzz.send("users_delete", 204, user_id=user_id)
 
 
 def _webhooks(fuzz: Fuzz) -> None:

@@ -179,6 +179,11 @@ class InProcessApi:
         """Remove all versions from memory, as if other versions had replaced them."""
         self.loaded._entries.clear()
 
+    @property
+    def cookies(self) -> list[str]:
+        """The cookies of the browser that sends the requests, as ``name=value``."""
+        return [f"{cookie.name}={cookie.value}" for cookie in self._client.cookies.jar]
+
     def forget_cookies(self) -> None:
         """Remove all cookies, as if another browser sent the next request."""
         self._client.cookies.clear()

@@ -67,8 +67,9 @@ function send(id, file) {
         reject(error);
       }
     });
-    request.addEventListener("error", () => reject(new Problem({ detail: "The connection was lost. Upload the file again." })));
-    request.addEventListener("abort", () => reject(new Problem({ detail: "The upload was stopped. You can upload the file again." })));
+    request.addEventListener("error", () => reject(new Problem({ detail: "The connection was lost. Choose Upload to try again." })));
+    request.addEventListener("abort", () => reject(new Problem({ detail: "The upload was stopped. Choose Upload to start it again." })));
+    request.addEventListener("loadend", () => (request = null));
     request.send(file);
   });
 }
@@ -85,14 +86,22 @@ function show(sent, total) {
 async function upload() {
   const body = readForm(form);
   const [file] = input.files;
-  if (!form.dataset.dataset) {
-    if (dataset) await api("DELETE", `${root}/v1/datasets/${dataset}`); // of an upload that failed
-    dataset = "";
-    dataset = (await api("POST", `${root}/v1/datasets`, body)).id;
+  const hasArrived = !form.dataset.dataset && dataset && (await discard(dataset));
+  if (!hasArrived) {
+    if (!form.dataset.dataset) dataset = (await api("POST", `${root}/v1/datasets`, body)).id;
+    show(0, file.size);
+    await send(dataset, file);
   }
-  show(0, file.size);
-  await send(dataset, file);
   location.assign(`${root}/console/datasets/${dataset}`);
+}
+
+/** Delete the data set of an interrupted upload. If its content has arrived, keep it and return true. */
+async function discard(id) {
+  const { state } = await api("GET", `${root}/v1/datasets/${id}`);
+  if (state !== "awaiting_content") return true;
+  dataset = "";
+  await api("DELETE", `${root}/v1/datasets/${id}`);
+  return false;
 }
 
 if (form) {
@@ -112,6 +121,7 @@ if (form) {
     choose(event.dataTransfer.files);
   });
   meter.querySelector("button").addEventListener("click", () => request?.abort());
+  window.addEventListener("beforeunload", (event) => request && event.preventDefault()); // the browser asks
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const button = event.submitter;

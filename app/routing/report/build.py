@@ -119,6 +119,20 @@ def build_report(facts: Facts, by: ReportBy, weeks: Sequence[str]) -> BuiltRepor
     return BuiltReport(shown, others, 0, notes)
 
 
+def summary_of(total: ReportGroup) -> str:
+    """Return how many of the messages that people have checked were wrong, as a sentence.
+
+    Args:
+        total: all messages of the report.
+    """
+    accuracy = total.quality[0].set_accuracy if total.quality else None
+    if accuracy is None:
+        return "No message was checked yet." if total.messages else "There are no messages in this time."
+    n_wrong = accuracy.of - accuracy.count
+    messages = "message" if accuracy.of == 1 else "messages"
+    return f"{n_wrong:,} of {accuracy.of:,} checked {messages} {'was' if n_wrong == 1 else 'were'} wrong."
+
+
 def version_name(version: VersionKey) -> str:
     """Return the name of the group of a version."""
     model, number = version

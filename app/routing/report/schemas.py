@@ -206,6 +206,8 @@ class RouterReport(ResponseModel):
     """End of the window, which does not belong to it."""
     created_at: Timestamp
     """Time of the report."""
+    summary: str
+    """How many of the messages with feedback were wrong, as a sentence."""
     total: ReportGroup
     """All messages of the window."""
     groups: list[ReportGroup]

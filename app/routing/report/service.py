@@ -16,7 +16,7 @@ from app.errors import Invalid
 from app.ids import first_id
 from app.routing import service as routers
 from app.routing.report import html
-from app.routing.report.build import build_report
+from app.routing.report.build import build_report, summary_of
 from app.routing.report.facts import (
     DecisionCount,
     Facts,
@@ -112,6 +112,7 @@ def get(db: Database, name: str, by: ReportBy, begin: datetime | None, end: date
             "to": window.end,
             "created_at": now,
             "feedback_limit": MAX_FEEDBACK if reader.n_feedback > MAX_FEEDBACK else None,
+            "summary": summary_of(built.total),
             "total": built.total,
             "groups": built.groups,
             "omitted_groups": built.omitted_groups,

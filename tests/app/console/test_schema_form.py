@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from app.console.reading_again import FORM_FIELDS
 from app.console.schema_form import Field, SchemaForm
 from app.console.training import ADVANCED, BASIC
 from app.console.words import words_for
@@ -150,7 +151,7 @@ def test_the_format_of_an_upload_is_detected_unless_a_person_chooses_it() -> Non
 FORMS = (
     (TrainingJobCreate, [*BASIC, *ADVANCED]),
     (ExperimentCreate, ["name", "split", "seed"]),
-    (DatasetCreate, ["options", "merge_labels", "max_bad_records"]),
+    (DatasetCreate, FORM_FIELDS),
 )
 
 
@@ -176,6 +177,13 @@ def test_forms_use_no_names_of_the_api(schema: type[BaseModel], names: list[str]
     for _, _, help_ in shown:
         assert "/v1/" not in help_
         assert not re.search(rf"<code>({'|'.join(MEASURES)}|{'|'.join(LEARNERS)})</code>", help_), help_
+
+
+def test_a_single_value_that_can_be_absent_is_a_choice() -> None:
+    form = SchemaForm(DatasetCreate.model_json_schema())
+    for value, shown in ((None, ""), ("similar", "similar")):
+        (field,) = form.fields(["merge_labels"], {"merge_labels": value})
+        assert (field.control, field.value, field.choices) == ("choice", shown, ["similar"])
 
 
 def test_a_name_has_a_pattern_that_browsers_accept_and_explain() -> None:

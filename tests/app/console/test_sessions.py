@@ -41,6 +41,17 @@ def get(api: InProcessApi, path: str, token: str) -> Response:
     return api.send("GET", path, headers={**NO_KEY, "Cookie": f"{COOKIE}={token}"})
 
 
+def ended(api: InProcessApi, token: str) -> str:
+    """Return why a session has ended, as the page and the API say."""
+    problem = get(api, "/v1/routers", token).json()
+    assert (problem["status"], problem["code"]) == (401, "session_ended")
+    reason: str = problem["detail"].removeprefix("your session has ended: ")
+    page = get(api, "/console/sign-in", token).text
+    assert "<h1>Your session has ended</h1>" in page
+    assert reason in page
+    return reason
+
+
 def test_a_visitor_signs_in_first_and_then_sees_the_page(api: InProcessApi) -> None:
     response = api.send("GET", "/console/health?x=1", headers=NO_KEY)
     assert response.status_code == 303
@@ -53,7 +64,7 @@ def test_a_visitor_signs_in_first_and_then_sees_the_page(api: InProcessApi) -> N
     response = sign_in(api, key.secret, next="/console/health?x=1")
     assert response.headers["location"] == "/console/health?x=1"
     cookie = response.headers["set-cookie"]
-    for attribute in ("HttpOnly", "SameSite=lax", "Max-Age=43200", "Path=/"):
+    for attribute in ("HttpOnly", "SameSite=lax", "Max-Age=129600", "Path=/"):
         assert attribute in cookie
     assert key.secret not in cookie
     assert get(api, "/console/health", response.cookies[COOKIE]).status_code == 200
@@ -148,12 +159,14 @@ def test_signing_out_ends_the_session(api: InProcessApi) -> None:
     assert response.headers["location"] == "/console/sign-in"
     assert f'{COOKIE}=""' in response.headers["set-cookie"]
     assert get(api, "/console", token).status_code == 303
+    assert ended(api, token) == "you have signed out, or an administrator has ended it"
 
 
 def test_the_session_ends_when_its_key_is_deleted_or_its_secret_replaced(api: InProcessApi) -> None:
     key, token = signed_in(api)
     keys.delete(api.ctx.db, key.id)
     assert get(api, "/console", token).status_code == 303
+    assert ended(api, token) == "its API key was deleted, has expired, or has a new secret"
 
     key, token = signed_in(api)
     keys.rotate(api.ctx.db, key.id, ApiKeyRotate(grace_seconds=3600))
@@ -176,7 +189,16 @@ def test_the_session_expires_and_is_then_deleted(api: InProcessApi) -> None:
             .values(expires_at=tx.now - timedelta(seconds=1))
         )
     assert get(api, "/console", token).status_code == 303
+    assert ended(api, token) == "it was open for 12 hours"
     assert get(api, "/console", other).status_code == 200
+    apply_retention(api.ctx)
+    assert ended(api, token) == "it was open for 12 hours", "the reason is known for another day"
+    with api.ctx.db.write() as tx:
+        tx.session.execute(
+            update(sessions)
+            .where(sessions.token_sha256 == keys.digest(token))
+            .values(expires_at=tx.now - timedelta(days=1, seconds=1))
+        )
     apply_retention(api.ctx)
     with api.ctx.db.read() as session:
         remaining = session.scalars(select(sessions.token_sha256)).all()

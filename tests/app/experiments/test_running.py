@@ -26,6 +26,8 @@ from app.jobs import queue
 from app.jobs.handing_out import hand_out
 from app.jobs.progress import ProgressReporter
 from app.maintenance import unused_files
+from app.training import service as trainings
+from app.training.schemas import TrainingJobCreate
 from workers import job_kinds
 
 SIGN = {"kind": "sign"}
@@ -137,6 +139,39 @@ def test_every_example_is_held_out_once_and_all_configurations_have_the_same_fol
         assert cell.metrics.test is not None
         assert cell.metrics.test["n_examples"] == folds.test(cell.fold).sum()
         assert cell.metrics.train["n_examples"] == folds.training(cell.fold).sum()
+
+
+def test_an_experiment_measures_what_a_training_with_the_same_defaults_gives(ctx: AppContext) -> None:
+    parts = {"a": "invoice", "b": "parcel", "c": "printer"}
+    examples = [
+        {
+            "text": f"please see n{i % 5} x{i}{parts[label]}{i}",
+            "labels": [label],
+            "split": "test" if i % 3 == 0 else "train",
+        }
+        for i in range(60)
+        for label in parts
+    ]
+    dataset = in_process.dataset(ctx, examples)
+    learner = {"algorithm": "svm"}
+    experiment = start(
+        ctx, dataset, configurations=[{"learner": learner}], split={"kind": "given"}, measures=["f1_micro"]
+    )
+    in_process.work(ctx)
+    (row,) = report_of(ctx, experiment).rows
+    assert row.features == {"kind": "auto"}
+    with ctx.db.read() as session:
+        ((_, cell),) = service.cell_rows(session, experiment.id)
+    assert cell.result is not None
+    assert set(cell.result["facts"]["average_precision_of_features"]) == {"words", "words, pairs and parts"}
+
+    body = TrainingJobCreate.model_validate({"model": "m", "dataset_id": dataset, "learner": learner})
+    job = trainings.create(ctx, body, in_process.WITHOUT_KEY)
+    in_process.work(ctx)
+    result = trainings.get(ctx.db, job.id).result
+    assert result is not None
+    assert result.metrics.test is not None
+    assert row.test["f1_micro"].mean == result.metrics.test["f1_micro"] > 0.9
 
 
 def test_features_are_computed_once_and_deleted_at_the_end(ctx: AppContext) -> None:

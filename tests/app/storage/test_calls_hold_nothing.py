@@ -8,6 +8,7 @@ from pathlib import Path
 import in_process
 import pytest
 from in_process_api import HeldConnections, InProcessApi
+from new_users import new_user
 
 from app.db.open_sessions import SessionOpenError, refuse_if_any
 from app.db.session import Database
@@ -95,6 +96,9 @@ def use_everything(service: InProcessApi) -> None:
     call("GET", "/v1/routers/r/thresholds", 200)
     for read in ("/v1/routers", "/v1/routers/r", "/v1/routers/r/decisions", f"/v1/decisions/{decision}"):
         call("GET", read, 200)
+    call("PUT", f"/v1/decisions/{decision}/reservation", 200)
+    call("PUT", f"/v1/decisions/{decision}/review", 200, json={"note": "?"})
+    call("DELETE", f"/v1/decisions/{decision}/reservation", 204)
     call("POST", f"/v1/decisions/{decision}/feedback", 200, json={"labels": ["billing"]})
     of_feedback = {"name": "corrections", "from_feedback": {"router": "r"}}
     corrections = call("POST", "/v1/datasets", 201, json=of_feedback)["id"]
@@ -110,6 +114,12 @@ def use_everything(service: InProcessApi) -> None:
     call("GET", "/v1/api-keys", 200)
     call("POST", f"/v1/api-keys/{key}/rotate", 200, json={})
     call("DELETE", f"/v1/api-keys/{key}", 204)
+
+    user = f"/v1/users/{new_user(ctx.db)}"
+    for read in ("/v1/users", user):
+        call("GET", read, 200)
+    call("PATCH", user, 200, json={"role": "editor"})
+    call("DELETE", user, 204)
 
     hook = {"url": "https://hooks.invalid/covey", "events": ["job.ended"]}
     webhook = f"/v1/webhooks/{call('POST', '/v1/webhooks', 201, json=hook)['id']}"

@@ -45,7 +45,7 @@ def test_the_svmlight_example_is_valid(tmp_path: Path) -> None:
 def test_options_are_valid_and_every_option_is_documented() -> None:
     adapter: TypeAdapter[object] = TypeAdapter(FormatOptions)
     shown = [json.loads(match) for match in re.findall(r'"options": (\{"format".*?\})\}?[`\n]', PAGES)]
-    assert len(shown) == 3
+    assert len(shown) == 4
     for options in shown:
         adapter.validate_python(options)
     for format_ in FORMATS.values():

@@ -116,7 +116,7 @@ def labels_of(sets: Sequence[tuple[str, ...]]) -> csr_array[Any, tuple[int, int]
 
 
 def assert_same_vectors(features: TextFeatures, documents: Sequence[TextDocument]) -> None:
-    X = as_feature_matrix(features.transform(documents))
+    X = as_feature_matrix(features.vectors(documents))
     for i, document in enumerate(documents):
         vector = features.vector(document)
         assert vector is not None

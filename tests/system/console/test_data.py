@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from browser import Console, check_page
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 from stack import departments
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("console")]
@@ -29,6 +29,15 @@ DROP = """([name, content]) => {
   }
 }"""
 """Drops a file, as a person does who drags it from a folder. Only a script can do this in a test."""
+
+
+EVENT_SOURCE = """path => new Promise((resolve) => {
+  const source = new EventSource(path);
+  let opened = 0;
+  source.onopen = () => opened++;
+  source.onerror = () => source.readyState === EventSource.CLOSED && resolve(opened);
+})"""
+"""Follows the events of a job until the browser does not connect again, and counts the connections."""
 
 
 def test_the_path_from_a_dropped_file_to_a_version(page: Page) -> None:
@@ -97,7 +106,8 @@ def test_a_file_that_was_read_wrongly_is_explained_and_read_again(page: Page) ->
     page.get_by_label("Text", exact=True).filter(visible=True).select_option(label="A text")
     page.get_by_role("button", name="Upload", exact=True).click()
     page.wait_for_url("**/console/datasets/ds_*")
-    expect(page.get_by_role("alert")).to_contain_text("We could not read this file")
+    problem = "We could not read this file. There is no column 'labels'."
+    expect(page.get_by_role("alert")).to_have_text(problem)
     check_page(page, name="failed")
 
     # The form shows how the file was read.
@@ -129,16 +139,45 @@ def test_a_warning_offers_to_read_the_file_again(page: Page, console: Console) -
     expect(page.get_by_role("rowheader", name="sales")).to_have_text("sales")
     expect(page.get_by_role("rowheader")).to_have_count(2)
     page.get_by_role("link", name="Read the file again with other options").click()
-    expect(page.get_by_label("Label separator").filter(visible=True)).to_have_value(";")
+    expect(page.get_by_label("Separator between labels").filter(visible=True)).to_have_value(";")
     check_page(page, name="read-again")
     page.get_by_label("Name (required)").fill("with renamed labels")
-    page.get_by_label("Rename labels").fill('{"sales": "revenue"}')
+    page.get_by_label("New names of labels").fill('{"sales": "revenue"}')
     page.get_by_role("button", name="Read the file again").click()
     page.wait_for_url("**/console/datasets/ds_*")
     expect(page.get_by_role("heading", level=1)).to_have_text("with renamed labels")
     expect(page.get_by_role("rowheader", name="revenue")).to_be_visible()
     page.goto(f"/console/datasets/{first}")
     expect(page.get_by_role("rowheader", name="sales;support")).to_be_visible()
+
+
+def test_an_interrupted_upload_is_repeated(page: Page) -> None:
+    page.goto("/console/datasets/new")
+    page.locator("#file").set_input_files(
+        {"name": "mail.jsonl", "mimeType": "application/jsonl", "buffer": CONTENT.encode()}
+    )
+    upload = page.get_by_role("button", name="Upload", exact=True)
+    interrupted: list[str] = []
+
+    def interrupt(route: Route) -> None:
+        if interrupted:  # the content arrives, but not the response
+            route.fetch()
+        interrupted.append(route.request.url)
+        route.abort()
+
+    page.route("**/content", interrupt)
+    for number in (1, 2):
+        upload.click()
+        lost = page.get_by_role("alert").filter(
+            has_text="The connection was lost. Choose Upload to try again."
+        )
+        expect(lost).to_be_visible()
+        assert len(interrupted) == number
+        lost.evaluate("element => element.remove()")
+    upload.click()
+    page.wait_for_url("**/console/datasets/ds_*")
+    assert page.url.rpartition("/")[2] in interrupted[1], "the content has arrived at the second time"
+    expect(page.get_by_role("heading", name="Warnings")).to_be_visible()
 
 
 def test_a_corrected_file_is_uploaded_and_its_data_set_deleted(page: Page, console: Console) -> None:
@@ -209,6 +248,7 @@ def test_the_progress_and_the_curve_of_a_training_come_from_the_event_stream(
 
     console.stack.call("POST", f"/v1/training-jobs/{running}/cancel", 202)
     expect(page.get_by_text("The training was cancelled. It made no version.")).to_be_visible()
+    assert page.evaluate(EVENT_SOURCE, f"/v1/training-jobs/{running}/events") == 1
     expect(page.locator(".toast.shown")).to_have_count(0)
 
 

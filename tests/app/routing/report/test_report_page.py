@@ -102,6 +102,7 @@ def test_each_chart_has_a_description_and_a_table_with_its_values(
                     f"{percent(quality.f1.value)} {percent(quality.f1.low)} to {percent(quality.f1.high)}"
                     in words
                 )
+    assert words.index(report.summary) < words.index("Intervals"), "the report begins with it"
     for note in report.notes:
         assert note in words
     assert report.total.drift is not None

@@ -233,6 +233,8 @@ def test_the_quality_is_honest_about_who_got_feedback(
     n = sum(m.feedback is not None for m in messages)
     assert coverage.startswith(f"{n} of 250 messages have feedback (routed: ")
     assert "not a random sample" in coverage
+    wrong = sum(m.feedback is not None and {*m.feedback} != m.labels for m in messages)
+    assert found.summary == f"{wrong} of {n} checked messages were wrong."
     strata = []
     for disposition in ("routed", "review", "fallback"):
         part = [m for m in messages if m.disposition == disposition]
@@ -251,6 +253,7 @@ def test_feedback_on_reviewed_messages_only_gives_no_estimate_for_all(database: 
     by_disposition = {quality.disposition: quality.with_feedback for quality in found.total.quality}
     assert by_disposition == {None: 2, "routed": 0, "review": 2}
     assert any("disposition routed has feedback" in note for note in found.notes)
+    assert found.summary == "0 of 2 checked messages were wrong."
 
 
 def test_a_router_without_decisions_has_an_empty_report(database: Database) -> None:
@@ -260,6 +263,7 @@ def test_a_router_without_decisions_has_an_empty_report(database: Database) -> N
         assert found.total.messages == 0
         assert found.total.drift is None
         assert found.notes == ["The router has no decisions in this window."]
+        assert found.summary == "There are no messages in this time."
     assert found.to - found.from_ == timedelta(days=service.DEFAULT_DAYS)
 
 

@@ -48,6 +48,7 @@ from covey_client.generated.api.datasets import (
     datasets_list,
     datasets_list_examples,
     datasets_list_labels,
+    datasets_update,
 )
 from covey_client.generated.api.decisions import decisions_get, decisions_give_feedback
 from covey_client.generated.api.evaluations import evaluations_create
@@ -87,6 +88,7 @@ from covey_client.generated.models import (
     BatchPredictionCreate,
     Dataset,
     DatasetCreate,
+    DatasetPatch,
     Decision,
     Evaluation,
     EvaluationCreate,
@@ -368,6 +370,12 @@ class AsyncCovey:
             CoveyError: see ``call``.
         """
         require_status(await self._http.delete(path_of(resource)), httpx.codes.NO_CONTENT)
+
+    async def update_dataset(self, dataset_id: str, body: DatasetPatch | Mapping[str, Any]) -> Dataset:
+        """Change the name or the description of a data set; `{"description": None}` removes it."""
+        return await self.call(
+            datasets_update.asyncio_detailed, dataset_id, client=self.api, body=body_of(DatasetPatch, body)
+        )
 
     async def get_dataset(self, dataset_id: str) -> Dataset:
         """Get a data set."""
