@@ -24,7 +24,7 @@ from app.keys.schemas import ApiKeyCreate, ApiKeyRotate
 from app.main import create_app
 from app.registry.partial_fit_schemas import PartialFit
 from app.registry.schemas import AliasPut, AliasRollback
-from app.routing.schemas import Feedback, MessageParts, RouterPut
+from app.routing.schemas import Feedback, MessageParts, ReviewPut, RouterPut
 from app.serving.schemas import PredictRequest
 from app.settings import Settings
 from app.training.schemas import TrainingJobCreate
@@ -136,6 +136,7 @@ REQUESTS: list[type[BaseModel]] = [
     MessageParts,
     PartialFit,
     PredictRequest,
+    ReviewPut,
     RouterPut,
     TrainingJobCreate,
     UserPatch,

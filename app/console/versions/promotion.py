@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.pages.measures import measure_title
 from app.registry.schemas import PromotionOutcome, VersionComparison
 from models.measures.directions import is_better
 
@@ -37,10 +38,10 @@ def sentences(outcome: PromotionOutcome, what: str = "messages") -> list[str]:
 
 def _because(compared: VersionComparison) -> str:
     """Return why the version was promoted or not, without the full stop."""
-    new, live, metric = compared.new_value, compared.live_value, compared.metric.replace("_", " ")
+    new, live = compared.new_value, compared.live_value
     assert new is not None, "the versions were compared"  # noqa: S101
     assert live is not None, "the versions were compared"  # noqa: S101
-    values = f"{metric} {new:.3f} and {live:.3f}"
+    values = f"{measure_title(compared.metric)}: {new:.3f} and {live:.3f}"
     if not is_better(compared.metric, new, live):
         return f"it is not better ({values})"
     if abs(new - live) < compared.at_least:

@@ -122,9 +122,21 @@ def outcome(promoted: bool, **fields: Any) -> PromotionOutcome:
 @pytest.mark.parametrize(
     ("promoted", "fields", "words"),
     [
-        (True, {}, "The new version was put live, because it is better (f1 micro 0.935 and 0.860)"),
-        (False, {"p_value": 0.2}, "not put live, because the difference (f1 micro 0.935 and 0.860) can be"),
-        (False, {"new_value": 0.8}, "not put live, because it is not better (f1 micro 0.800 and 0.860)."),
+        (
+            True,
+            {},
+            "The new version was put live, because it is better (Overall quality (F1): 0.935 and 0.860)",
+        ),
+        (
+            False,
+            {"p_value": 0.2},
+            "not put live, because the difference (Overall quality (F1): 0.935 and 0.860) can be",
+        ),
+        (
+            False,
+            {"new_value": 0.8},
+            "not put live, because it is not better (Overall quality (F1): 0.800 and 0.860).",
+        ),
         (False, {"at_least": 0.1}, "not put live, because it is better by less than 0.1"),
         (False, {"left_out": 7}, "7 other messages do not count, because version 3 has learned from them."),
         (False, {"left_out_selected": 9}, "9 other messages do not count: they were reviewed because"),
