@@ -2,6 +2,7 @@
 
 ``ascending`` and ``newest_first`` page through the rows of a statement by a column, ``positions`` through a
 list that never changes, and ``cut`` through rows from elsewhere.
+A ``ListFilter`` selects items by name and state.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from typing import Annotated, TypeAlias, TypeVar
 
 from fastapi import Depends, Query
-from sqlalchemy import Select
+from sqlalchemy import ColumnElement, Select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from app.errors import Invalid
@@ -50,6 +51,40 @@ class Page:
         if not self.after.isdecimal() or len(self.after) > _MAX_DIGITS:
             raise _bad_cursor()
         return int(self.after)
+
+
+@dataclass(frozen=True)
+class ListFilter:
+    """Conditions on the items of a list.
+
+    Attributes:
+        name: a text that the name contains; empty for all names.
+        state: the state; None for all states.
+    """
+
+    name: str = ""
+    state: str | None = None
+
+    def apply(
+        self,
+        statement: Select[Row],
+        name: InstrumentedAttribute[str] | InstrumentedAttribute[str | None],
+        state: ColumnElement[str] | InstrumentedAttribute[str] | None = None,
+    ) -> Select[Row]:
+        """Add the conditions to a statement, by the columns with name and state."""
+        if self.name:
+            statement = statement.where(name.icontains(self.name, autoescape=True))
+        if self.state is not None and state is not None:
+            statement = statement.where(state == self.state)
+        return statement
+
+
+EVERYTHING = ListFilter()
+
+NameFilter = Annotated[
+    str,
+    Query(max_length=200, description="Only items whose name contains this text, in upper or lower case."),
+]
 
 
 def _bad_cursor() -> Invalid:

@@ -17,7 +17,7 @@ from app.console.charts import MAX_LABELS, label_chart
 from app.console.corrections import next_training
 from app.console.reading_again import proposals, upload_fields
 from app.console.rendering import page
-from app.console.route import pages
+from app.console.route import Conditions, pages
 from app.datasets import examples, service
 from app.datasets.schemas import ExampleItem
 from app.threads import STORAGE
@@ -27,6 +27,9 @@ from models.mail import Email, read_email
 
 router = pages()
 
+STATES = ("awaiting_content", "ingesting", "ready", "failed")
+"""The states of data sets, in their order."""
+
 EXAMPLES_ON_A_PAGE = 20
 """Examples are long, so a page has fewer of them than of other things."""
 
@@ -34,9 +37,15 @@ _MAX_FEATURES = 30
 
 
 @router.get("/datasets", dependencies=[ReadScope])
-def datasets(ctx: Context, request: Request, paging: PageQuery) -> Response:
+def datasets(ctx: Context, request: Request, paging: PageQuery, conditions: Conditions) -> Response:
     """Show the data sets, newest first."""
-    return page(request, "datasets/list.html", datasets=service.page(ctx.db, paging))
+    return page(
+        request,
+        "datasets/list.html",
+        datasets=service.page(ctx.db, paging, conditions),
+        conditions=conditions,
+        states=STATES,
+    )
 
 
 @router.get("/datasets/new", dependencies=[TrainScope])

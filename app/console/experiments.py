@@ -13,9 +13,9 @@ from markupsafe import Markup
 from app.api.base_route import Context, ReadScope, TrainScope
 from app.api.paging import PageQuery
 from app.console.rendering import page
-from app.console.route import pages
+from app.console.route import Conditions, pages
 from app.console.schema_form import Field, SchemaForm
-from app.console.training import choose_dataset
+from app.console.training import STATES, choose_dataset
 from app.datasets.schemas import Dataset
 from app.experiments import service
 from app.experiments.report import charts, formatting, html
@@ -35,9 +35,15 @@ SUGGESTED_LEARNERS = frozenset({"mp_boost", "svm", "naive_bayes"})
 
 
 @router.get("/experiments", dependencies=[ReadScope])
-def experiments(ctx: Context, request: Request, paging: PageQuery) -> Response:
+def experiments(ctx: Context, request: Request, paging: PageQuery, conditions: Conditions) -> Response:
     """Show the experiments, newest first."""
-    return page(request, "experiments/list.html", experiments=service.page(ctx.db, paging))
+    return page(
+        request,
+        "experiments/list.html",
+        experiments=service.page(ctx.db, paging, conditions),
+        conditions=conditions,
+        states=STATES,
+    )
 
 
 @router.get("/experiments/new", dependencies=[TrainScope])

@@ -9,10 +9,12 @@ from fastapi.responses import RedirectResponse
 from fastapi.staticfiles import StaticFiles
 
 from app.console import (
+    batch_predictions,
     corrections,
     datasets,
     experiments,
     health,
+    help_page,
     home,
     keys,
     models,
@@ -22,6 +24,7 @@ from app.console import (
     training,
     unknown_pages,
     users,
+    webhooks,
 )
 
 
@@ -30,7 +33,7 @@ def install(app: FastAPI) -> None:
     app.mount("/console/static", StaticFiles(packages=[("app.console", "static")]))
     areas = (
         *(sign_in, home, datasets, reading_again, training, experiments),
-        *(models, corrections, routers, health, keys, users),
+        *(models, corrections, batch_predictions, routers, health, keys, users, webhooks, help_page),
     )
     for pages in (*areas, unknown_pages):  # the last one matches every path
         app.router.routes.extend(pages.router.routes)

@@ -15,10 +15,10 @@ from app.api.schemas import ModelName
 from app.console import charts
 from app.console.measures import main_columns
 from app.console.rendering import page
-from app.console.route import pages
+from app.console.route import Conditions, pages
 from app.console.versions import card, comparison, decision, reading
 from app.console.versions.comparison import ComparedVersion
-from app.console.versions.evaluation import heat_map, label_table
+from app.console.versions.evaluation import heat_map, label_table, worst_labels
 from app.context import AppContext
 from app.datasets import service as datasets
 from app.errors import Invalid
@@ -40,9 +40,14 @@ MAX_CURVES = 4
 
 
 @router.get("", dependencies=[ReadScope])
-def models(ctx: Context, request: Request, paging: PageQuery) -> Response:
+def models(ctx: Context, request: Request, paging: PageQuery, conditions: Conditions) -> Response:
     """Show the models."""
-    return page(request, "models/list.html", models=registry.page_models(ctx.db, paging))
+    return page(
+        request,
+        "models/list.html",
+        models=registry.page_models(ctx.db, paging, conditions),
+        conditions=conditions,
+    )
 
 
 @router.get("/{name}", dependencies=[ReadScope])
@@ -151,6 +156,7 @@ def _read_version(
         "shown": shown,
         "search": search,
         "table": None if shown is None else label_table(shown, version.thresholds, search),
+        "worst_labels": [] if shown is None else worst_labels(shown),
         "heat": None if shown is None else heat_map(shown),
         "reliability": _reliability_charts(shown),
         "coverage": (

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 
 from app.api import problem_handlers
 from app.api.errors import Problem
+from app.api.paging import ListFilter
 from app.console.rendering import page
+
+
+def _conditions(
+    name: Annotated[str, Query(max_length=200)] = "", state: Annotated[str, Query(max_length=20)] = ""
+) -> ListFilter:
+    return ListFilter(name.strip(), state or None)
+
+
+Conditions = Annotated[ListFilter, Depends(_conditions)]
+"""The search of a list. A form sends all its fields, also empty ones."""
 
 
 class PageRoute(APIRoute):

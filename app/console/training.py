@@ -18,7 +18,7 @@ from app.api.paging import Page, PageQuery
 from app.api.schemas import JobId
 from app.console.charts import curve_measures, training_curve
 from app.console.rendering import duration, number, page
-from app.console.route import pages
+from app.console.route import Conditions, pages
 from app.console.schema_form import Field, SchemaForm
 from app.console.versions import promotion
 from app.datasets import service as datasets
@@ -46,6 +46,9 @@ MAX_DATASETS = 500
 MAX_POINTS = 300
 """Points of a curve in the chart. There can be many more steps."""
 
+STATES = ("queued", "running", "succeeded", "failed", "cancelled")
+"""The states of jobs, in their order."""
+
 MAX_EVENTS = 100
 """Events of a job on its page."""
 
@@ -69,9 +72,15 @@ _KINDS = {"text": "text", "email": "text", "features": "numeric"}
 
 
 @router.get("/training", dependencies=[ReadScope])
-def trainings(ctx: Context, request: Request, paging: PageQuery) -> Response:
+def trainings(ctx: Context, request: Request, paging: PageQuery, conditions: Conditions) -> Response:
     """Show the training jobs, newest first."""
-    return page(request, "training/list.html", jobs=service.page(ctx.db, paging))
+    return page(
+        request,
+        "training/list.html",
+        jobs=service.page(ctx.db, paging, conditions),
+        conditions=conditions,
+        states=STATES,
+    )
 
 
 @router.get("/training/new", dependencies=[TrainScope])

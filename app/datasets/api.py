@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Header, Request, Response
+from fastapi import Header, Query, Request, Response
 
 from app.api.base_route import Context, ReadScope, TrainScope, resource, response_headers, responses
 from app.api.errors import Unsupported
 from app.api.idempotency import IdempotencyHeader, key_id_of
-from app.api.paging import PageQuery
+from app.api.paging import ListFilter, NameFilter, PageQuery
 from app.api.schemas import DatasetId
 from app.api.uploads import receive
 from app.datasets import creation, service
 from app.datasets import examples as example_pages
-from app.datasets.schemas import Dataset, DatasetCreate, DatasetPage, DatasetPatch, ExamplePage, LabelPage
+from app.datasets.schemas import (
+    Dataset,
+    DatasetCreate,
+    DatasetPage,
+    DatasetPatch,
+    DatasetState,
+    ExamplePage,
+    LabelPage,
+)
 from app.threads import REQUESTS, STORAGE
 
 router = resource("datasets")
@@ -44,9 +52,14 @@ async def create(
 
 
 @router.get("/datasets", dependencies=[ReadScope], response_description="A page of data sets.")
-def list(ctx: Context, page: PageQuery) -> DatasetPage:  # noqa: A001 - the verb of the operation's id
+def list(  # noqa: A001 - the verb of the operation's id
+    ctx: Context,
+    page: PageQuery,
+    name: NameFilter = "",
+    state: Annotated[DatasetState | None, Query(description="Only items in this state.")] = None,
+) -> DatasetPage:
     """List data sets, newest first."""
-    return service.page(ctx.db, page)
+    return service.page(ctx.db, page, ListFilter(name, state))
 
 
 @router.get(

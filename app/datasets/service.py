@@ -10,7 +10,7 @@ from sqlalchemy import func, insert, select
 from sqlalchemy import update as update_rows
 from sqlalchemy.orm import Session
 
-from app.api.paging import Page, ascending, newest_first, positions
+from app.api.paging import EVERYTHING, ListFilter, Page, ascending, newest_first, positions
 from app.context import AppContext
 from app.datasets.kept_uploads import Reading, Upload, reading_of, unshared_key
 from app.datasets.schemas import Dataset, DatasetPage, DatasetPatch, LabelItem, LabelPage
@@ -164,10 +164,11 @@ def reading(db: Database, dataset_id: str) -> Reading | None:
         return reading_of(get_or_404(session, dataset_id))
 
 
-def page(db: Database, page: Page) -> DatasetPage:
-    """Return a page of data sets, newest first."""
+def page(db: Database, page: Page, conditions: ListFilter = EVERYTHING) -> DatasetPage:
+    """Return a page of data sets that meet conditions, newest first."""
     with db.read() as session:
-        rows, cursor = newest_first(session, select(tables.Dataset), tables.Dataset.id, page)
+        statement = conditions.apply(select(tables.Dataset), tables.Dataset.name, tables.Dataset.state)
+        rows, cursor = newest_first(session, statement, tables.Dataset.id, page)
         items = [to_response(row, with_lineage=False) for row in rows]  # a filter can have many names
         return DatasetPage(items=items, next_cursor=cursor)
 

@@ -36,7 +36,7 @@ def evaluate_part(
     part: StoredExamples,
     *,
     covering: Covering | None = None,
-    on_batch: Callable[[int], None] = lambda n_scored: None,
+    on_batch: Callable[[int], None] = lambda _: None,
 ) -> tuple[Evaluation, dict[str, Any]]:
     """Evaluate a pipeline on a part of a data set.
 

@@ -9,7 +9,7 @@ from fastapi import Query, Request, Response
 
 from app.api.base_route import Context, ReadScope, TrainScope, resource, response_headers, responses
 from app.api.idempotency import IdempotencyHeader
-from app.api.paging import PageQuery
+from app.api.paging import ListFilter, NameFilter, PageQuery
 from app.experiments import errors, service
 from app.experiments.report import service as reports
 from app.experiments.report.schemas import ExperimentReport, ReportFormat
@@ -21,6 +21,7 @@ from app.experiments.schemas import (
     ExperimentId,
     ExperimentPage,
 )
+from app.jobs.schemas import JobState
 from app.pages.report import choose_format, text_response
 from app.threads import STORAGE
 
@@ -58,9 +59,14 @@ def create(
     dependencies=[ReadScope],
     response_description="A page of experiments.",
 )
-def list(ctx: Context, page: PageQuery) -> ExperimentPage:  # noqa: A001 - the verb of the operation's id
+def list(  # noqa: A001 - the verb of the operation's id
+    ctx: Context,
+    page: PageQuery,
+    name: NameFilter = "",
+    state: Annotated[JobState | None, Query(description="Only items in this state.")] = None,
+) -> ExperimentPage:
     """List experiments, newest first."""
-    return service.page(ctx.db, page)
+    return service.page(ctx.db, page, ListFilter(name, state))
 
 
 @router.get(

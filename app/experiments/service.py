@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import case, select
 from sqlalchemy.orm import Session
 
 from app.api.idempotency import Idempotency
-from app.api.paging import Page, newest_first
+from app.api.paging import EVERYTHING, ListFilter, Page, newest_first
 from app.context import AppContext
 from app.datasets import service as datasets
 from app.db import tables
@@ -113,10 +113,16 @@ def get(db: Database, experiment_id: str) -> Experiment:
         return to_response(session, get_or_404(session, experiment_id))
 
 
-def page(db: Database, page: Page) -> ExperimentPage:
-    """Return a page of experiments without their cells, newest first."""
+def page(db: Database, page: Page, conditions: ListFilter = EVERYTHING) -> ExperimentPage:
+    """Return a page of experiments that meet conditions, without their cells, newest first."""
+    of, job = tables.Experiment, tables.Job
+    shown_state = (
+        select(case((job.state == "queued", "queued"), else_=of.state))
+        .where(job.id == of.job_id)
+        .scalar_subquery()
+    )
     with db.read() as session:
-        rows, cursor = newest_first(session, select(tables.Experiment), tables.Experiment.id, page)
+        rows, cursor = newest_first(session, conditions.apply(select(of), of.name, shown_state), of.id, page)
         counts = completion.count_cells(session, [row.id for row in rows])
         plans = dict(
             session.execute(

@@ -62,7 +62,7 @@ class JobResource(Generic[Resource, Shown, ShownPage]):
         self._fields = fields
         self._id = id_
         self._job_id = job_id
-        self._rows = rows
+        self.rows = rows
 
     def get(self, db: Database, id_: str) -> Shown:
         """Return a resource.
@@ -76,7 +76,7 @@ class JobResource(Generic[Resource, Shown, ShownPage]):
     def page(self, db: Database, page: Page) -> ShownPage:
         """Return a page of all resources, newest first."""
         with db.read() as session:
-            return self.page_of(session, self._rows, page)
+            return self.page_of(session, self.rows, page)
 
     def page_of(self, session: Session, statement: Select[Resource], page: Page) -> ShownPage:
         """Return a page of the resources that a statement selects, newest first."""
@@ -111,7 +111,7 @@ class JobResource(Generic[Resource, Shown, ShownPage]):
         Raises:
             NotFound: the resource does not exist.
         """
-        row = session.scalars(self._rows.where(self._id == id_)).one_or_none()
+        row = session.scalars(self.rows.where(self._id == id_)).one_or_none()
         if row is None:
             raise self._not_found(id_)
         return row, session.get_one(Job, self._job_of(row))

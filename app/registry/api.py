@@ -20,7 +20,7 @@ from app.api.base_route import (
 from app.api.downloads import RangeHeader, download, download_responses
 from app.api.etags import IfMatch
 from app.api.idempotency import IdempotencyHeader, StreamedIdempotencyHeader, key_id_of
-from app.api.paging import PageQuery
+from app.api.paging import ListFilter, NameFilter, PageQuery
 from app.api.request_head import head_of, refuse_encoding
 from app.api.schemas import ModelName, Name
 from app.api.uploads import InStorageThread, receive_file
@@ -50,9 +50,11 @@ PREVIOUS = AliasRollback()
 
 
 @router.get("/models", dependencies=[ReadScope], response_description="A page of models.")
-def list(ctx: Context, page: PageQuery) -> ModelPage:  # noqa: A001 - the verb of the operation's id
+def list(  # noqa: A001 - the verb of the operation's id
+    ctx: Context, page: PageQuery, name: NameFilter = ""
+) -> ModelPage:
     """List models in order of their names."""
-    return service.page_models(ctx.db, page)
+    return service.page_models(ctx.db, page, ListFilter(name))
 
 
 @router.get(

@@ -11,7 +11,7 @@ from sqlalchemy import delete as delete_rows
 from sqlalchemy.orm import Session
 
 from app.api.idempotency import Idempotency
-from app.api.paging import Page, ascending, newest_first
+from app.api.paging import EVERYTHING, ListFilter, Page, ascending, newest_first
 from app.context import AppContext
 from app.db import tables
 from app.db.deadlocks import retry_deadlocks
@@ -32,10 +32,11 @@ from models.decisions.apply import NEVER
 from models.errors import ArtifactError
 
 
-def page_models(db: Database, page: Page) -> ModelPage:
-    """Return a page of models, by name."""
+def page_models(db: Database, page: Page, conditions: ListFilter = EVERYTHING) -> ModelPage:
+    """Return a page of models that meet conditions, by name."""
     with db.read() as session:
-        rows, cursor = ascending(session, select(tables.Model), tables.Model.name, page)
+        statement = conditions.apply(select(tables.Model), tables.Model.name)
+        rows, cursor = ascending(session, statement, tables.Model.name, page)
         return ModelPage(items=_models_to_response(session, rows), next_cursor=cursor)
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from app.api.etags import accepts
-from app.api.paging import Page, ascending
+from app.api.paging import EVERYTHING, ListFilter, Page, ascending
 from app.api.structs import to_builtins
 from app.db import tables
 from app.db.deadlocks import retry_deadlocks
@@ -104,10 +104,11 @@ def get(db: Database, name: str) -> Router:
         return _router_to_response(get_or_404(session, name))
 
 
-def page(db: Database, page: Page) -> RouterPage:
-    """Return a page of routers, by name."""
+def page(db: Database, page: Page, conditions: ListFilter = EVERYTHING) -> RouterPage:
+    """Return a page of routers that meet conditions, by name."""
     with db.read() as session:
-        rows, cursor = ascending(session, select(tables.Router), tables.Router.name, page)
+        statement = conditions.apply(select(tables.Router), tables.Router.name)
+        rows, cursor = ascending(session, statement, tables.Router.name, page)
         return RouterPage(items=[_router_to_response(row) for row in rows], next_cursor=cursor)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Header, Request, Response
+from fastapi import Header, Query, Request, Response
 
 from app.api.base_route import Context, ReadScope, TrainScope, resource, response_headers, responses
 from app.api.idempotency import IdempotencyHeader, caller
-from app.api.paging import PageQuery
+from app.api.paging import ListFilter, NameFilter, PageQuery
 from app.api.schemas import JobId
-from app.jobs.schemas import CurvePage, JobEventPage
+from app.jobs.schemas import CurvePage, JobEventPage, JobState
 from app.training import service
 from app.training.event_streams import EventStreams, parse_event_id
 from app.training.schemas import TrainingJob, TrainingJobCreate, TrainingJobPage
@@ -39,9 +39,14 @@ def create(
     dependencies=[ReadScope],
     response_description="A page of training jobs.",
 )
-def list(ctx: Context, page: PageQuery) -> TrainingJobPage:  # noqa: A001 - the verb of the operation's id
+def list(  # noqa: A001 - the verb of the operation's id
+    ctx: Context,
+    page: PageQuery,
+    name: NameFilter = "",
+    state: Annotated[JobState | None, Query(description="Only items in this state.")] = None,
+) -> TrainingJobPage:
     """List training jobs, newest first."""
-    return service.page(ctx.db, page)
+    return service.page(ctx.db, page, ListFilter(name, state))
 
 
 @router.get(

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import select
 
 from app.api.idempotency import Idempotency
-from app.api.paging import Page
+from app.api.paging import EVERYTHING, ListFilter, Page
 from app.context import AppContext
 from app.datasets import service as datasets
 from app.db import tables
@@ -52,7 +52,13 @@ JOBS: JobResource[tables.Job, TrainingJob, TrainingJobPage] = JobResource(
     job_id=tables.Job.id,
     rows=select(tables.Job).where(tables.Job.kind == "train"),
 )
-get, page, cancel = JOBS.get, JOBS.page, JOBS.cancel
+get, cancel = JOBS.get, JOBS.cancel
+
+
+def page(db: Database, page: Page, conditions: ListFilter = EVERYTHING) -> TrainingJobPage:
+    """Return a page of training jobs that meet conditions, newest first. Their name is that of the model."""
+    with db.read() as session:
+        return JOBS.page_of(session, conditions.apply(JOBS.rows, tables.Job.model, tables.Job.state), page)
 
 
 def create(ctx: AppContext, body: TrainingJobCreate, idempotency: Idempotency) -> TrainingJob:

@@ -21,8 +21,8 @@ export class Problem extends Error {
 }
 
 /** Send a request to the API and return the parsed response; null if it is empty. */
-export async function api(method, path, body, headers = {}) {
-  const options = { method, headers: { Accept: "application/json", "X-CSRF-Token": html.dataset.csrf, ...headers } };
+export async function api(method, path, body, headers = {}, more = {}) {
+  const options = { ...more, method, headers: { Accept: "application/json", "X-CSRF-Token": html.dataset.csrf, ...headers } };
   if (body !== undefined) {
     const isRaw = body instanceof Blob || typeof body === "string";
     options.body = isRaw ? body : JSON.stringify(body);

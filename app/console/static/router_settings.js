@@ -1,6 +1,7 @@
 // The form of a router: its fields, the destinations of labels, and the other settings become one request.
 
 import { Problem, api, goOn, readForm, root, showProblem } from "./console.js";
+import { element } from "./message.js";
 
 const form = document.getElementById("settings");
 
@@ -20,23 +21,49 @@ if (form) {
       goOn(`${root}/console/routers/${encodeURIComponent(target)}`);
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      showProblem(form, error.status === 412 ? changed() : error);
+      showProblem(form, error.status === 412 ? await changed() : error);
     } finally {
       button?.removeAttribute("aria-busy");
     }
   });
 }
 
-/** Explain that the router has changed. What was typed stays in the form. */
-function changed() {
+/** Explain that the router has changed, and what differs. What was typed stays in the form. */
+async function changed() {
   const offer = document.getElementById("changed");
+  const response = await fetch(form.dataset.path + encodeURIComponent(form.dataset.name), { headers: { Accept: "application/json" } });
+  if (response.ok) {
+    form.dataset.saved = response.headers.get("ETag");
+    offer.querySelector("ul").replaceChildren(...differences(await response.json(), readBody()));
+  }
   offer.hidden = false;
   return new Problem({ detail: "This router has changed since you opened its settings. Nothing is saved yet." });
 }
 
-document.getElementById("overwrite")?.addEventListener("click", async () => {
-  const response = await fetch(form.dataset.path + encodeURIComponent(form.dataset.name), { headers: { Accept: "application/json" } });
-  if (response.ok) form.dataset.etag = response.headers.get("ETag");
+const SHOWN_ONLY = new Set(["name", "created_at", "updated_at", "warnings"]); // not settings
+
+/** Return an item for each setting that differs: the saved value, and the one of this page. */
+function differences(saved, mine) {
+  const names = [...new Set([...Object.keys(saved), ...Object.keys(mine)])].filter((name) => !SHOWN_ONLY.has(name));
+  const text = (value) => (isEmpty(value) ? "nothing" : typeof value === "string" ? value : JSON.stringify(value));
+  return names
+    .filter((name) => text(saved[name]) !== text(mine[name]))
+    .map((name) => element("li", {}, element("strong", {}, labelOf(name)), `: saved ${text(saved[name])}, yours ${text(mine[name])}`));
+}
+
+/** A list or an object without items is the same as no value. */
+function isEmpty(value) {
+  return value === undefined || value === null || (typeof value === "object" && !Object.keys(value).length);
+}
+
+function labelOf(name) {
+  const field = form.elements.namedItem(name);
+  const words = field?.labels?.[0]?.firstChild?.textContent.trim() || name.replaceAll("_", " ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+document.getElementById("overwrite")?.addEventListener("click", () => {
+  form.dataset.etag = form.dataset.saved;
   form.requestSubmit();
 });
 

@@ -10,6 +10,9 @@ from app.evaluations.schemas import LabelPair, PartEvaluation
 MAX_ROWS = 200
 """Maximum number of rows of the table of labels. A search finds the others."""
 
+MAX_WORST = 10
+"""Number of labels at the beginning of the page of a version."""
+
 MAX_HEAT_LABELS = 12
 """Maximum number of labels of a heat map, so that its numbers are readable."""
 
@@ -75,6 +78,12 @@ def label_table(
         for item in found[:max_rows]
     ]
     return LabelTable(rows, len(found), len(part.labels))
+
+
+def worst_labels(part: PartEvaluation) -> list[LabelRow]:
+    """Return the labels with the lowest F1, the worst first, among those with an example."""
+    rows = [row for row in label_table(part, None, max_rows=None).rows if row.examples]
+    return sorted(rows, key=lambda row: (row.f1, -row.examples))[:MAX_WORST]
 
 
 @dataclass(frozen=True)

@@ -88,6 +88,10 @@ def test_a_version_shows_labels_mistakes_curves_and_probabilities(reader: Visito
     )
     assert row is not None
     assert row[1].count("<td ") == 6, "examples, predicted, precision, recall, F1, threshold"
+    assert text.index("Departments, the worst first") < text.index("<dt>Learner</dt>")
+    bars = re.findall(r'<td class="n">(0\.\d\d|1\.00)</td><td><svg [^>]*><rect width="', text)
+    assert len(bars) > 1
+    assert bars == sorted(bars)
     ways = text[text.index("How label sets are chosen") :]
     assert re.search(r'<th scope="row">(★ )?exactly one label</th><td>none, the best label</td>', ways)
     assert re.search(r'<th scope="row">(★ )?at most \d labels</th><td>one for all labels</td>', ways)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
+from typing import Any
 
 import in_process
 import pytest
@@ -13,7 +15,10 @@ from stack import departments
 from app.console.route import PageRoute
 
 MARKUP = '</script><img src=x onerror=alert(1)>" style="color:red" {{7*7}} \'<b>'
-PUBLIC = {"/console/sign-in", "/console/sign-out", "/console/{path:path}"}
+PUBLIC = {
+    *("/console/sign-in", "/console/sign-in/provider", "/console/sign-in/callback", "/console/sign-out"),
+    "/console/{path:path}",
+}
 """Pages for visitors who have not signed in."""
 
 
@@ -61,7 +66,7 @@ def paths(api: InProcessApi) -> list[str]:
         f"training/{job['id']}", "experiments", "experiments/new", f"experiments/{planned}", "models",
         "models/m", "models/m/versions/1?texts=true", "routers", "routers/new", "routers/desk",
         "routers/desk/review", decided, "routers/desk/decisions", "routers/desk/report",
-        "routers/desk/settings", "health",
+        "routers/desk/settings", "health", "batch-predictions", "batch-predictions/new", "help",
     ]  # fmt: skip
 
 
@@ -99,6 +104,72 @@ def test_every_page_requires_a_scope(api: InProcessApi) -> None:
     for route in pages:
         assert route.methods == {"GET"}, f"{route.path}: only requests of the API change something"
         assert route.dependencies, f"{route.path} requires no scope"
+
+
+ACTIONS = {
+    "data-api": "{}",
+    "data-decision": "POST {}",
+    "data-router": "POST {}/messages",
+    "data-upload": "POST /v1/datasets",
+}
+"""Attributes of forms and buttons, and the requests that they lead to."""
+
+
+class Targets(HTMLParser):
+    """Collects the pages and the requests to which a page leads."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.pages: set[str] = set()
+        self.requests: set[str] = set()
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """See ``HTMLParser``."""
+        values = dict(attrs)
+        href = values.get("href") or ""
+        if tag == "a" and href.startswith(("/console", "/v1")):
+            self.pages.add(href.partition("#")[0])
+        for name, request in ACTIONS.items():
+            if name in values:
+                self.requests.add(request.format(values[name]))
+
+
+def scopes_of(document: dict[str, Any], request: str) -> set[str]:
+    """Return the scopes of which one permits a request, as the OpenAPI document states them."""
+    method, _, path = request.partition(" ")
+    found = [
+        operations[method.lower()]["description"]
+        for template, operations in document["paths"].items()
+        if method.lower() in operations
+        and re.fullmatch(re.sub(r"\{[^}]*\}", "[^/]+", template), path.partition("?")[0])
+    ]
+    assert found, request
+    return set(re.findall(r"`(\w+)`", found[0].rpartition("Scope: ")[2]))
+
+
+@pytest.mark.parametrize("scopes", [("read",), ("read", "predict"), ("read", "train")])
+def test_pages_lead_only_to_what_their_visitor_may_do(
+    api: InProcessApi, paths: list[str], scopes: tuple[str, ...]
+) -> None:
+    person = visitor(api, *scopes)
+    document = api.app.openapi()
+    requests: dict[str, str] = {}
+    linked: dict[str, str] = {}
+    for path in paths:
+        response = person.get(f"/console/{path}".rstrip("/"))
+        if response.status_code == 403:
+            continue
+        targets = Targets(response.text)
+        requests |= dict.fromkeys(targets.requests, path)
+        linked |= dict.fromkeys(targets.pages, path)
+    assert len(linked) > 30
+    for target, path in linked.items():
+        if "/events" not in target:
+            assert person.get(target).status_code != 403, f"{path} links to {target}"
+    for request, path in requests.items():
+        permitted = {"admin"} | scopes_of(document, request)
+        assert permitted & set(scopes), f"{path} offers {request}"
 
 
 def routes(api: InProcessApi) -> list[PageRoute]:

@@ -116,7 +116,7 @@ def test_a_pasted_message_is_reviewed_with_the_keyboard_alone_and_counts_in_the_
     page.get_by_role("link", name="Settings", exact=True).click()
     page.get_by_label("Maximum number of departments").fill("2")
     check_page(page)
-    press(page, "Save Enter")
+    page.get_by_role("button", name="Save").click()
     page.wait_for_url("**/console/routers/desk")
     page.get_by_role("link", name="Settings", exact=True).click()
     expect(page.get_by_label("Maximum number of departments")).to_have_value("2")
@@ -142,7 +142,7 @@ def test_the_loop_from_a_spreadsheet_to_the_next_version_and_back(page: Page) ->
     press(page, "Upload")
     page.get_by_role("link", name="Train a model").click()
     page.get_by_label("Model (required)").fill("tickets")
-    press(page, "Start the training")
+    press(page, "Start")
     page.get_by_role("link", name="Open version 1 of tickets").click()
     page.get_by_role("link", name="Create a router").click()
     page.get_by_label("Name").fill("tickets")
@@ -152,7 +152,14 @@ def test_the_loop_from_a_spreadsheet_to_the_next_version_and_back(page: Page) ->
 
     page.get_by_label("Message", exact=True).fill(SOURCE)
     press(page, "Route the message")
-    page.get_by_role("link", name="Review queue").first.click()
+    with page.expect_response(re.compile("/reservation$")) as reserved:
+        page.get_by_role("link", name="Review queue").first.click()
+    assert reserved.value.json()["reserved_by"]["name"] == PERSON
+    page.get_by_text("Assign the message, or leave a note").click()
+    page.get_by_label("Note", exact=True).fill("a refund")
+    press(page, "Save for other reviewers")
+    expect(page.locator("#note")).to_have_text(f"Note by {PERSON}: a refund")
+    check_page(page)
     page.get_by_role("checkbox", name="support").check()
     press(page, "Save Enter")
     expect(page.locator("#saved")).to_contain_text("support")
@@ -169,7 +176,7 @@ def test_the_loop_from_a_spreadsheet_to_the_next_version_and_back(page: Page) ->
     check_page(page)
 
     page.get_by_role("link", name="Open version 2 of tickets").click()
-    press(page, "Make live")
+    press(page, "Put live")
     press(page, "Continue")
     expect(page.locator("h1 .tag")).to_have_text("live")
     page.get_by_role("link", name="tickets", exact=True).first.click()
@@ -228,6 +235,12 @@ def test_settings_that_somebody_else_changed_meanwhile_are_not_lost(page: Page, 
     expect(page.get_by_role("alert")).to_contain_text("This router has changed")
     expect(page.get_by_role("alert")).to_be_focused()
     expect(page.get_by_label("Fallback")).to_have_value("mine@example.org")
+    differences = page.locator("#changed li")
+    expect(differences.filter(has_text="Fallback")).to_have_text(
+        "Fallback: saved theirs@example.org, yours mine@example.org"
+    )
+    expect(differences.filter(has_text="Maximum number of departments")).to_contain_text("saved 3, yours nothing")
+    expect(differences).to_have_count(3)
     assert stack.call("GET", "/v1/routers/shared", 200)["fallback"] == "theirs@example.org"
     check_page(page)
 
