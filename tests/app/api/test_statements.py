@@ -157,6 +157,17 @@ def insert(db: Database, n: int, first: int = 0) -> dict[str, str]:
             add(experiment)
             tx.session.flush()
             ids.setdefault("experiment_id", experiment.id)
+            user = tables.User(
+                id=new_id("usr"),
+                issuer="https://id.example",
+                subject=str(number),
+                name="Ann",
+                role="reader",
+                created_at=NOW,
+                last_sign_in_at=NOW,
+            )
+            add(user)
+            ids.setdefault("user_id", user.id)
             router = tables.Router(
                 name="desk" if number == 1 else f"desk{number}",
                 id="rtr_1" if number == 1 else new_id("rtr"),

@@ -15,7 +15,10 @@ from stack import departments
 from app.console.route import PageRoute
 
 MARKUP = '</script><img src=x onerror=alert(1)>" style="color:red" {{7*7}} \'<b>'
-PUBLIC = {"/console/sign-in", "/console/sign-out", "/console/{path:path}"}
+PUBLIC = {
+    *("/console/sign-in", "/console/sign-in/provider", "/console/sign-in/callback", "/console/sign-out"),
+    "/console/{path:path}",
+}
 """Pages for visitors who have not signed in."""
 
 
