@@ -232,7 +232,9 @@ def test_settings_that_somebody_else_changed_meanwhile_are_not_lost(page: Page, 
     expect(differences.filter(has_text="Fallback")).to_have_text(
         "Fallback: saved theirs@example.org, yours mine@example.org"
     )
-    expect(differences.filter(has_text="Maximum number of departments")).to_contain_text("saved 3, yours nothing")
+    expect(differences.filter(has_text="Maximum number of departments")).to_contain_text(
+        "saved 3, yours nothing"
+    )
     expect(differences).to_have_count(3)
     assert stack.call("GET", "/v1/routers/shared", 200)["fallback"] == "theirs@example.org"
     check_page(page)
