@@ -53,8 +53,8 @@ SCOPES: Mapping[Any, tuple[Scope, ...]] = {
 
 
 ALSO_ACCEPTED = "x-also-accepted"
-"""Keyword with other schemas of a value, or other media types of a body, that the service accepts, but
-generated clients do not offer."""
+"""Keyword with other schemas of a value, or other content of a body, that the service accepts, but generated
+clients do not offer."""
 
 Handler: TypeAlias = Callable[[Request], Coroutine[Any, Any, Response]]
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from app import logs
+from app.api.paging import MAX_LIMIT, Page
 from app.cli.errors import CommandError
 from app.cli.open_database import open_database
 from app.db import schema
 from app.db.session import Database
+from app.errors import ServiceError
 from app.keys import service as keys
-from app.keys.schemas import ApiKeyCreate, ApiKeyCreated
+from app.keys.schemas import ApiKey, ApiKeyCreate, ApiKeyCreated, ApiKeyRotate
 from app.maintenance import backup as backups
 from app.maintenance.storage_setup import prepare_storage
 from app.settings import Settings
@@ -84,6 +88,65 @@ def create_key(settings: Settings, name: str, scopes: list[str]) -> ApiKeyCreate
             return keys.create(db, ApiKeyCreate.model_validate({"name": name, "scopes": scopes}))
         except ValidationError as error:
             raise CommandError(str(error)) from error
+
+
+def list_keys(settings: Settings) -> Iterator[ApiKey]:
+    """Return the API keys, newest first.
+
+    Raises:
+        CommandError: the database is not migrated.
+    """
+    with _keys_of(settings) as db:
+        after: str | None = None
+        while True:
+            page = keys.page(db, Page(MAX_LIMIT, after))
+            yield from page.items
+            if page.next_cursor is None:
+                return
+            after = page.items[-1].id
+
+
+def describe_key(key: ApiKey) -> str:
+    """Return a line about a key: id, scopes, times and name."""
+    used = f"used {_day(key.last_used_at)}" if key.last_used_at else "never used"
+    end = f", expires {_day(key.expires_at)}" if key.expires_at else ""
+    return f"{key.id}  {','.join(key.scopes)}  created {_day(key.created_at)}, {used}{end}  {key.name}"
+
+
+def rotate_key(settings: Settings, key_id: str, grace_seconds: int) -> ApiKeyCreated:
+    """Give a key a new secret.
+
+    Raises:
+        CommandError: the database is not migrated, or there is no such key.
+    """
+    with _keys_of(settings) as db:
+        return keys.rotate(db, key_id, ApiKeyRotate(grace_seconds=grace_seconds))
+
+
+def delete_key(settings: Settings, key_id: str) -> None:
+    """Delete a key.
+
+    Raises:
+        CommandError: the database is not migrated, there is no such key, or it is the last one of an
+            administrator.
+    """
+    with _keys_of(settings) as db:
+        keys.delete(db, key_id)
+
+
+@contextmanager
+def _keys_of(settings: Settings) -> Iterator[Database]:
+    """Open the database, and report errors about keys."""
+    with open_database(settings) as db:
+        schema.require_head(db.engine)
+        try:
+            yield db
+        except ServiceError as error:
+            raise CommandError(error.detail) from error
+
+
+def _day(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%d")
 
 
 def allow_anonymous(settings: Settings) -> str:

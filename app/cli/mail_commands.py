@@ -13,14 +13,11 @@ import typer
 from app.cli import entry
 from app.cli.errors import CommandError
 from app.cli.read_settings import settings_with
+from app.cli.service_options import KeyFile, Url
 from app.inbound import pipe
-from app.inbound.service_client import KEY_VARIABLE, LOCAL_URL, URL_VARIABLE, check_url, read_key
+from app.inbound.service_client import LOCAL_URL, check_url, read_key
 
 Router = Annotated[str, typer.Option("--router", help="Name of the router.")]
-Url = Annotated[str, typer.Option(envvar=URL_VARIABLE, help="URL of the service.")]
-KeyFile = Annotated[
-    Path | None, typer.Option(help=f"File that contains the API key. Default: the variable `{KEY_VARIABLE}`.")
-]
 ReviewTo = Annotated[
     str | None,
     typer.Option(

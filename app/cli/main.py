@@ -21,7 +21,8 @@ from app import logs
 from app.cli import mail_commands
 from app.cli.errors import CommandError
 from app.cli.read_settings import settings_with
-from app.inbound.service_client import read_key
+from app.cli.service_options import KeyFile, Url
+from app.inbound.service_client import LOCAL_URL, read_key
 from app.settings import Settings, unknown_variables
 from app.version import __version__
 
@@ -56,6 +57,7 @@ Port = Annotated[
 Processes = Annotated[
     int | None, typer.Option(help="Number of API processes. Default: 1.", min=1, show_default=False)
 ]
+KeyIdArgument = Annotated[str, typer.Argument(help="Id of the key, as `covey keys list` shows it.")]
 BackupFile = Annotated[Path, typer.Argument(help="The backup file, by convention *.tar.zst.")]
 
 
@@ -208,8 +210,8 @@ def demo_command(
 @cli.command("experiment")
 def experiment_command(
     file: Annotated[Path, typer.Argument(help="YAML file with the fields of an experiment.")],
-    url: Annotated[str, typer.Option(help="URL of the service.")] = "http://127.0.0.1:8000",
-    key_file: mail_commands.KeyFile = None,
+    url: Url = LOCAL_URL,
+    key_file: KeyFile = None,
     report: Annotated[
         list[Path] | None,
         typer.Option(
@@ -248,6 +250,44 @@ def create_key(
             f"key {key.id} with scopes {', '.join(key.scopes)}; the secret is shown only now:", soft_wrap=True
         )
         typer.echo(key.secret)
+
+
+@keys_cli.command("list")
+def list_keys(data: Data = None) -> None:
+    """List the API keys without their secrets, newest first."""
+    from app.cli import database
+
+    with _reported_errors():
+        for key in database.list_keys(_settings_in(data)):
+            typer.echo(database.describe_key(key))
+
+
+@keys_cli.command("rotate")
+def rotate_key(
+    key_id: KeyIdArgument,
+    grace_seconds: Annotated[
+        int, typer.Option(min=0, max=30 * 86_400, help="Time for which the old secret keeps working.")
+    ] = 86_400,
+    data: Data = None,
+) -> None:
+    """Give an API key a new secret and print it. It cannot be shown again."""
+    from app.cli import database
+
+    with _reported_errors():
+        key = database.rotate_key(_settings_in(data), key_id, grace_seconds)
+        Console(stderr=True).print(
+            f"key {key.id} ({key.name}); the new secret is shown only now:", soft_wrap=True
+        )
+        typer.echo(key.secret)
+
+
+@keys_cli.command("delete")
+def delete_key(key_id: KeyIdArgument, data: Data = None) -> None:
+    """Delete an API key. Requests with it are rejected from then on."""
+    from app.cli import database
+
+    with _reported_errors():
+        database.delete_key(_settings_in(data), key_id)
 
 
 @keys_cli.command("allow-anonymous")

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from fastapi import Query, Request, Response
 
 from app.api.base_route import Context, ReadOrReview, ReadScope, TrainScope
-from app.api.guards import has_scope
+from app.api.guards import Actor, actor_of, has_scope
 from app.api.paging import MAX_LIMIT, Page, PageQuery, encode_cursor
 from app.api.schemas import DecisionId, RouterName
 from app.console.corrections import served_version
@@ -32,6 +32,9 @@ from app.storage import MissingFileError, StorageUnavailableError
 from app.threads import REQUESTS, STORAGE
 
 router = pages("/routers")
+
+MAX_WAITING = 20
+"""Waiting messages that a page shows. Other people can have the first ones open."""
 
 MAX_CHOICES = 9
 """Number of labels that have a number key in the review queue."""
@@ -100,13 +103,16 @@ async def review(
     reason: ReviewReason = "any",
 ) -> Response:
     """Show the oldest message that waits for a person, with its likely labels, and the messages after it."""
+    actor = actor_of(request)
 
     def read() -> dict[str, Any]:
-        waiting = decisions.page(ctx, name, replace(WAITING, review=reason), Page(10, paging.after))
-        shown = waiting.items[0] if waiting.items else None
+        waiting = decisions.page(ctx, name, replace(WAITING, review=reason), Page(MAX_WAITING, paging.after))
+        shown = next((item for item in waiting.items if _is_for(actor, item)), None)
         return {
             "router": service.get(ctx.db, name),
-            "waiting": waiting,
+            "others": [item for item in waiting.items if item is not shown],
+            "has_more": waiting.next_cursor is not None,
+            "last": waiting.next_cursor,
             "decision": shown,
             "saved": None if saved is None else _find_decision(ctx.db, saved),
             "is_first_page": paging.after is None,
@@ -240,6 +246,15 @@ def _count_waiting(ctx: AppContext, name: str) -> str:
 def _count_reviewed(db: Database, request: Request, name: str) -> decisions.ReviewedCount | None:
     """Return how many messages of a router have feedback, for visitors that may make a data set from them."""
     return decisions.count_reviewed(db, name) if has_scope(request, "train") else None
+
+
+def _is_for(actor: Actor | None, item: RecordedDecision) -> bool:
+    """Return whether a message is for a reviewer: no other person has it open, and it is not another's."""
+    review = item.review
+    if review is None or actor is None:
+        return True
+    is_open = review.reserved_by is not None and review.reserved_by.id != actor.id
+    return not is_open and review.assigned_to in (None, actor.name)
 
 
 def _find_decision(db: Database, decision_id: str) -> RecordedDecision | None:

@@ -505,6 +505,8 @@ class Decision(Base):
     shadow: Mapped[dict[str, Any] | None]
     feedback: Mapped[list[Any] | None]
     feedback_at: Mapped[datetime | None]
+    feedback_by: Mapped[dict[str, Any] | None]
+    """The id and the name of who gave the feedback, at that time; None for an anonymous request."""
     created_at: Mapped[datetime]
     disposition: Mapped[str | None] = mapped_column(String(20), info=_recorded("decision.disposition"))
     sampled: Mapped[bool] = mapped_column(
@@ -546,6 +548,21 @@ class DecisionLabel(Base):
     decision_id: Mapped[str] = mapped_column(String(40), primary_key=True)
     """The decision is deleted together with its labels; see ``app.routing.decisions.delete_rows``. A
     foreign key would need one more index, which takes time for every message."""
+
+
+class Review(Base):
+    """Who has a message of the review queue open, whose it is, and a note. Most messages have no row."""
+
+    __tablename__ = "reviews"
+
+    decision_id: Mapped[str] = mapped_column(ForeignKey("decisions.id", ondelete="CASCADE"), primary_key=True)
+    reserved_by: Mapped[dict[str, Any] | None]
+    """The id and the name of the person."""
+    reserved_until: Mapped[datetime | None]
+    assigned_to: Mapped[str | None] = mapped_column(String(200))
+    note: Mapped[str | None] = mapped_column(Text)
+    note_by: Mapped[dict[str, Any] | None]
+    """The id and the name of who wrote the note; None for an anonymous request."""
 
 
 class ApiKey(Base):

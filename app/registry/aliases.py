@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
@@ -18,6 +19,7 @@ from app.registry.alias_changes import Cause
 from app.registry.queries import get_model_or_404, get_version_or_404
 from app.registry.schemas import Alias, AliasChange, AliasHistoryPage, AliasPage, AliasPut
 from app.registry.service import find_router, lock_model
+from app.users.queries import names_of
 
 _LIKE_A_VERSION = re.compile(r"(?:v|ver|version)?[-_]?[0-9]+|latest|newest", re.IGNORECASE)
 """Aliases that a reader would take for the number of a version, or for the last one."""
@@ -58,7 +60,8 @@ def page_history(db: Database, name: str, alias: str, page: Page) -> AliasHistor
         rows, cursor = newest_first(session, statement, change.revision, page)
         if not rows and page.after is None:  # the alias is older than its history, or does not exist
             _get_or_404(session, name, alias)
-        return AliasHistoryPage(items=[_change_to_response(row) for row in rows], next_cursor=cursor)
+        names = names_of(session, (row.key_id for row in rows))
+        return AliasHistoryPage(items=[_change_to_response(row, names) for row in rows], next_cursor=cursor)
 
 
 @retry_deadlocks
@@ -229,14 +232,15 @@ def _to_response(row: tables.ModelAlias) -> Alias:
     )
 
 
-def _change_to_response(row: tables.AliasChange) -> AliasChange:
+def _change_to_response(row: tables.AliasChange, names: Mapping[str, str]) -> AliasChange:
     return AliasChange.model_validate(
         {
             "revision": row.revision,
             "from_version": row.from_version,
             "to_version": row.to_version,
             "reason": row.reason,
-            "api_key_id": row.key_id,
+            "actor_id": row.key_id,
+            "actor_name": names.get(row.key_id or ""),
             "training_job_id": row.job_id,
             "changed_at": row.changed_at,
         }

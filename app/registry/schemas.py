@@ -340,9 +340,11 @@ class AliasChange(ResponseModel):
     reason: Reason
     """What changed the alias: the promotion rule of a training (`training`), of an import (`import`) or of a
     partial fit (`partial_fit`), or a request (`put`, `rollback`, `delete`)."""
-    api_key_id: str | None = None
-    """Id of the API key that sent the request, or that requested the training. Absent if the service required
-    no key."""
+    actor_id: str | None = None
+    """Id of the user or API key that sent the request, or that requested the training. Absent if the service
+    required no key."""
+    actor_name: str | None = None
+    """Name of this user or API key. Absent if it was deleted."""
     training_job_id: str | None = None
     """Id of the training job that promoted the version."""
     changed_at: Timestamp

@@ -24,7 +24,7 @@ from app.api.base_route import (
 )
 from app.api.direct_routes import Direct, DirectRequest, JsonResponse, direct_post
 from app.api.etags import IfMatch
-from app.api.guards import has_scope
+from app.api.guards import actor_of, has_scope
 from app.api.json_body import parse
 from app.api.paging import ListFilter, NameFilter, PageQuery
 from app.api.request_head import refuse_encoding
@@ -33,7 +33,7 @@ from app.api.validation import MAX_VALUES, BodyValidator
 from app.errors import Forbidden, Invalid, TooLarge
 from app.pages.report import choose_format
 from app.routing import decisions as recorded
-from app.routing import router_versions, service
+from app.routing import reviews, router_versions, service
 from app.routing.decision_export import export
 from app.routing.decision_query import DecisionQuery
 from app.routing.kept_messages import OriginalMessage
@@ -46,6 +46,8 @@ from app.routing.schemas import (
     Feedback,
     MessageParts,
     RecordedDecision,
+    Review,
+    ReviewPut,
     Router,
     RouterPage,
     RouterPut,
@@ -59,6 +61,7 @@ router = resource("routers")
 decisions = resource("decisions")
 
 _PARTS = BodyValidator(MessageParts)
+_PARTS_BODY = json_body(MessageParts)
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
 _RAW_MEDIA_TYPES = {
     "application/octet-stream": _BINARY,
@@ -159,7 +162,11 @@ def delete(ctx: Context, name: RouterName) -> None:
     response_description="The decision.",
     response_model=Decision,
     openapi_extra={
-        "requestBody": {"required": True, "content": _RAW_MEDIA_TYPES, ALSO_ACCEPTED: ["application/json"]}
+        "requestBody": {
+            "required": True,
+            "content": _RAW_MEDIA_TYPES,
+            ALSO_ACCEPTED: _PARTS_BODY["requestBody"]["content"],
+        }
     },
 )
 async def route_message(request: Direct, name: RouterName, explain: Explain = None) -> Response:
@@ -191,7 +198,7 @@ async def route_message(request: Direct, name: RouterName, explain: Explain = No
     responses=responses(404, 409),
     response_description="The decision.",
     response_model=Decision,
-    openapi_extra=json_body(MessageParts),
+    openapi_extra=_PARTS_BODY,
 )
 async def route_message_parts(request: Direct, name: RouterName, explain: Explain = None) -> Response:
     """Route a message as JSON: its parts, or the raw message in base64.
@@ -330,12 +337,55 @@ def delete_decision(ctx: Context, decision_id: DecisionId) -> None:
     responses=responses(404, 409),
     response_description="The decision with the feedback.",
 )
-def give_feedback(ctx: Context, decision_id: DecisionId, body: Feedback) -> RecordedDecision:
+def give_feedback(
+    ctx: Context, request: Request, decision_id: DecisionId, body: Feedback
+) -> RecordedDecision:
     """Submit the correct labels of a message.
 
-    They replace earlier feedback on the decision.
+    They replace earlier feedback on the decision, and end a reservation of the message.
     """
-    return recorded.give_feedback(ctx.db, decision_id, body)
+    return recorded.give_feedback(ctx.db, decision_id, body, actor_of(request))
+
+
+@decisions.put(
+    "/decisions/{decision_id}/reservation",
+    dependencies=[PredictOrReview],
+    responses=responses(404, 409),
+    response_description="Who has the message, and the note.",
+)
+def reserve(ctx: Context, request: Request, decision_id: DecisionId) -> Review:
+    """Reserve a message for ten minutes, so that no other person reviews it at the same time.
+
+    Repeat the request to keep it for longer. The response is 409 if another person has reserved the message.
+    An anonymous request reserves nothing.
+    """
+    return reviews.reserve(ctx.db, decision_id, actor_of(request))
+
+
+@decisions.delete(
+    "/decisions/{decision_id}/reservation",
+    status_code=204,
+    dependencies=[PredictOrReview],
+    responses=responses(404),
+    response_description="You have not reserved the message; no content.",
+)
+def release(ctx: Context, request: Request, decision_id: DecisionId) -> None:
+    """End your reservation of a message. A reservation of another person stays."""
+    reviews.release(ctx.db, decision_id, actor_of(request))
+
+
+@decisions.put(
+    "/decisions/{decision_id}/review",
+    dependencies=[PredictOrReview],
+    responses=responses(404, 409),
+    response_description="Who has the message, and the note.",
+)
+def put_review(ctx: Context, request: Request, decision_id: DecisionId, body: ReviewPut) -> Review:
+    """Assign a message to a person, and note something for other reviewers.
+
+    The request replaces the person and the note; it does not change the reservation.
+    """
+    return reviews.put(ctx.db, decision_id, body, actor_of(request))
 
 
 def _read_parts(body: bytes) -> MailDocument:

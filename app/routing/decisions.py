@@ -10,19 +10,20 @@ from typing import Any
 from sqlalchemy import bindparam, delete, func, select
 from sqlalchemy.orm import Session
 
+from app.api.guards import Actor
 from app.api.paging import Page, encode_cursor
 from app.context import AppContext
 from app.db import tables
-from app.db.session import Database, Transaction
+from app.db.session import Database, Transaction, database_now
 from app.errors import NotFound
 from app.metrics import count_feedback
-from app.routing import kept_messages, service
+from app.routing import kept_messages, reviews, service
 from app.routing.decision_content import predicted_labels_of
 from app.routing.decision_search import DecisionFilter, find_ids
 from app.routing.feedback_labels import check_labels
 from app.routing.kept_messages import OriginalMessage
 from app.routing.message_search import find_ids_by_text
-from app.routing.schemas import DecisionPage, Feedback, RecordedDecision
+from app.routing.schemas import DecisionPage, Feedback, RecordedDecision, Review
 
 MAX_PAGE_BYTES = 8 * 1024 * 1024
 """Maximum size of a page of decisions. A decision for thousands of departments is large."""
@@ -38,8 +39,10 @@ def page(ctx: AppContext, router_name: str, conditions: DecisionFilter, page: Pa
         router = service.get_or_404(session, router_name)
         ids, position = by_text or find_ids(session, router.id, conditions, page)
         column = tables.Decision.id
-        rows = session.scalars(
-            select(tables.Decision)
+        now = database_now(session)
+        rows = session.execute(
+            select(tables.Decision, tables.Review)
+            .outerjoin(tables.Review, tables.Review.decision_id == column)
             .where(column.in_(ids))
             .order_by(column.asc() if conditions.oldest_first else column.desc()),
             execution_options={"yield_per": 50},
@@ -47,8 +50,8 @@ def page(ctx: AppContext, router_name: str, conditions: DecisionFilter, page: Pa
         items: list[RecordedDecision] = []
         size = 0
         with closing(rows):
-            for row in rows:
-                item = _to_response(row)
+            for row, review in rows:
+                item = _to_response(row, reviews.to_response(review, now))
                 size += len(item.model_dump_json(exclude_none=True))
                 if items and size > MAX_PAGE_BYTES:
                     position = items[-1].decision_id
@@ -91,7 +94,8 @@ def count_reviewed(db: Database, router_name: str) -> ReviewedCount:
 def get(db: Database, decision_id: str) -> RecordedDecision:
     """Return a decision."""
     with db.read() as session:
-        return _to_response(_get_or_404(session, decision_id))
+        row = _get_or_404(session, decision_id)
+        return _to_response(row, reviews.of_decision(session, decision_id))
 
 
 def get_message(ctx: AppContext, decision_id: str) -> OriginalMessage:
@@ -143,8 +147,8 @@ def delete_rows(tx: Transaction, rows: Sequence[tables.Decision]) -> None:
     tx.session.execute(delete(tables.Decision).where(tables.Decision.id.in_([row.id for row in rows])))
 
 
-def give_feedback(db: Database, decision_id: str, body: Feedback) -> RecordedDecision:
-    """Record the correct labels of a message; they replace earlier feedback.
+def give_feedback(db: Database, decision_id: str, body: Feedback, actor: Actor | None) -> RecordedDecision:
+    """Record the correct labels of a message, and who gave them; they replace earlier feedback.
 
     Raises:
         NotFound: there is no such decision.
@@ -157,10 +161,14 @@ def give_feedback(db: Database, decision_id: str, body: Feedback) -> RecordedDec
         row = _get_or_404(tx.session, decision_id, lock=True)
         row.feedback = sorted(set(body.labels))
         row.feedback_at = tx.now
+        row.feedback_by = None if actor is None else {"id": actor.id, "name": actor.name}
+        review = tx.session.get(tables.Review, decision_id)
+        if review is not None:
+            reviews.end_reservation(review)
         is_agreed = set(predicted_labels_of(row.response)) == set(body.labels)
         row.feedback_state = "agreed" if is_agreed else "corrected"
         tx.session.flush()
-        response = _to_response(row)
+        response = _to_response(row, reviews.to_response(review, tx.now))
     count_feedback(row.router, row.feedback_state, row.set_probability)
     return response
 
@@ -172,13 +180,15 @@ def _get_or_404(session: Session, decision_id: str, *, lock: bool = False) -> ta
     return row
 
 
-def _to_response(row: tables.Decision) -> RecordedDecision:
+def _to_response(row: tables.Decision, review: Review | None) -> RecordedDecision:
     fields: dict[str, Any] = {
         **row.response,
         "created_at": row.created_at,
         "shadow": row.shadow,
         "feedback": row.feedback,
         "feedback_at": row.feedback_at,
+        "feedback_by": row.feedback_by,
+        "review": review,
         "kept_until": row.kept_until,
     }
     if "message_kept" in row.response:

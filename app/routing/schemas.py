@@ -21,6 +21,7 @@ from app.api.schemas import (
     RequestModel,
     ResponseModel,
     Timestamp,
+    Title,
     VersionRef,
 )
 from app.datasets.schemas import EmailParts, Label
@@ -479,6 +480,43 @@ class Decision(ResponseModel):
     that was posted with `explain=true`. They are not stored."""
 
 
+class Person(ResponseModel):
+    """A user or the holder of an API key."""
+
+    id: str
+    """Id of the user or of the API key."""
+    name: str
+    """Name of the user or of the API key, at that time."""
+
+
+class Review(ResponseModel):
+    """What the reviewers of one queue need to know of a message."""
+
+    reserved_by: Person | None = None
+    """The person who has the message open. Absent if it is free."""
+    reserved_until: Timestamp | None = None
+    """When the reservation ends. Absent if the message is free."""
+    assigned_to: str | None = None
+    """Name of the person who should review the message. Absent if it is for all."""
+    note: str | None = None
+    """A note for other reviewers. Absent if there is none."""
+    note_by: Person | None = None
+    """Who wrote the note. Absent if there is none, and for anonymous requests."""
+
+
+class ReviewPut(RequestModel):
+    """Whose message it is, and a note. What is absent is removed."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"assigned_to": "Ann", "note": "Is this still ours?"}]}
+    )
+
+    assigned_to: Title | None = None
+    """Name of the person who should review the message."""
+    note: Annotated[str, StringConstraints(min_length=1, max_length=2000)] | None = None
+    """A note for other reviewers."""
+
+
 class RecordedDecision(Decision):
     """A recorded decision with its feedback."""
 
@@ -491,6 +529,10 @@ class RecordedDecision(Decision):
     """The correct labels from the feedback, sorted. Absent if there is no feedback."""
     feedback_at: Timestamp | None = None
     """Time of the feedback. Absent if there is no feedback."""
+    feedback_by: Person | None = None
+    """Who gave the feedback. Absent if there is no feedback, and for anonymous requests."""
+    review: Review | None = None
+    """Who has the message open or should review it, and a note. Absent if there is nothing."""
     kept_until: Timestamp | None = None
     """Time after which the kept message is deleted. Absent if the message is not kept."""
 

@@ -83,6 +83,7 @@ def upgrade() -> None:
         sa.Column("shadow", sa.JSON(none_as_null=True), nullable=True),
         sa.Column("feedback", sa.JSON(none_as_null=True), nullable=True),
         sa.Column("feedback_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("feedback_by", sa.JSON(none_as_null=True), nullable=True),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("disposition", sa.String(length=20), nullable=True),
         sa.Column("sampled", sa.Boolean(), server_default=sa.false(), nullable=False),
@@ -227,6 +228,22 @@ def upgrade() -> None:
         sa.Column("stopping", sa.Boolean(), nullable=False),
         sa.Column("broker_away_since", sa.DateTime(timezone=True), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_workers")),
+    )
+    op.create_table(
+        "reviews",
+        sa.Column("decision_id", sa.String(length=40), nullable=False),
+        sa.Column("reserved_by", sa.JSON(none_as_null=True), nullable=True),
+        sa.Column("reserved_until", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("assigned_to", sa.String(length=200), nullable=True),
+        sa.Column("note", sa.Text(), nullable=True),
+        sa.Column("note_by", sa.JSON(none_as_null=True), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["decision_id"],
+            ["decisions.id"],
+            name=op.f("fk_reviews_decision_id_decisions"),
+            ondelete="CASCADE",
+        ),
+        sa.PrimaryKeyConstraint("decision_id", name=op.f("pk_reviews")),
     )
     op.create_table(
         "alias_changes",
@@ -624,6 +641,7 @@ def downgrade() -> None:
     op.drop_table("models")
     op.drop_table("idempotency_records")
     op.drop_table("file_holds")
+    op.drop_table("reviews")
     op.drop_table("decisions")
     op.drop_table("decision_labels")
     op.drop_table("datasets")

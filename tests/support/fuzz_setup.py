@@ -178,6 +178,9 @@ def _routers(fuzz: Fuzz) -> None:
     names = {"decision_id": decision["decision_id"]}
     fuzz.send("decisions_get", 200, **names)
     fuzz.send("decisions_get_message", 200, **names)
+    fuzz.send("decisions_reserve", 200, **names)
+    fuzz.send("decisions_put_review", 200, {"assigned_to": "Ann", "note": "?"}, **names)
+    fuzz.send("decisions_release", 204, **names)
     fuzz.send("decisions_give_feedback", 200, {"labels": ["billing"]}, **names)
     for by in ("department", "week", "version"):
         fuzz.send("routers_get_report", 200, query={"by": by}, name="fuzz")

@@ -165,6 +165,8 @@ def _with_all_forms(part: Any) -> Any:
     if not isinstance(part, dict):
         return part
     schema = {key: _with_all_forms(inner) for key, inner in part.items() if key != ALSO_ACCEPTED}
+    if "content" in part:  # a body
+        return {**schema, "content": {**schema["content"], **part.get(ALSO_ACCEPTED, {})}}
     return {"anyOf": [schema, *part[ALSO_ACCEPTED]]} if ALSO_ACCEPTED in part else schema
 
 

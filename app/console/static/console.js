@@ -6,6 +6,8 @@
 // `data-if-match` is the ETag that the resource must have.
 // After a success, the event `covey:done` has {element, response}; a listener can prevent what follows.
 
+import { offerSignIn } from "./sign_in_again.js";
+
 const html = document.documentElement;
 export const root = html.dataset.root;
 
@@ -19,8 +21,8 @@ export class Problem extends Error {
 }
 
 /** Send a request to the API and return the parsed response; null if it is empty. */
-export async function api(method, path, body, headers = {}) {
-  const options = { method, headers: { Accept: "application/json", "X-CSRF-Token": html.dataset.csrf, ...headers } };
+export async function api(method, path, body, headers = {}, more = {}) {
+  const options = { ...more, method, headers: { Accept: "application/json", "X-CSRF-Token": html.dataset.csrf, ...headers } };
   if (body !== undefined) {
     const isRaw = body instanceof Blob || typeof body === "string";
     options.body = isRaw ? body : JSON.stringify(body);
@@ -43,8 +45,8 @@ export function readResponse(status, text) {
   } catch {
     throw new Problem({ detail: `The service responded with status ${status} and no JSON.` });
   }
-  if (status === 401) {
-    location.assign(`${root}/console/sign-in?next=${encodeURIComponent(location.pathname + location.search)}`);
+  if (status === 401 || parsed?.code === "csrf_token_invalid") {
+    offerSignIn(parsed, () => announce("You are signed in again. Send what you have typed now."));
   }
   if (status >= 400) throw new Problem(parsed || { detail: `The service responded with status ${status}.` });
   return parsed;

@@ -11,6 +11,27 @@ function start() {
   const other = document.getElementById("other-label");
   const boxes = () => [...form.querySelectorAll("input[name=labels]")];
   const chosen = () => boxes().filter((box) => box.checked).map((box) => box.value);
+  const { reservation, taken } = form.dataset;
+  if (reservation) {
+    reserve();
+    setInterval(reserve, 240_000); // a reservation lasts for ten minutes
+  }
+
+  /** Keep the message for this person; if another one has it, go to the next message or say so. */
+  async function reserve() {
+    try {
+      await api("PUT", reservation);
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      if (error.status !== 409) return; // without a reservation, two people may see the message
+      if (taken) location.replace(taken);
+      else problems.replaceChildren(element("p", { class: "notice" }, `${error.message}.`));
+    }
+  }
+
+  document.getElementById("skip")?.addEventListener("click", () => {
+    if (reservation) api("DELETE", reservation, undefined, {}, { keepalive: true }).catch(() => {});
+  });
 
   async function save(labels) {
     if (form.getAttribute("aria-busy") === "true") return;

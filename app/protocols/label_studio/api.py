@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 from fastapi import APIRouter, Depends, Request
 
 from app.api.direct_routes import Direct, DirectRequest
-from app.api.guards import authorize
+from app.api.guards import authorize, caller_of
 from app.api.json_body import parse
 from app.api.request_head import RequestHead, check_media_type, head_of, refuse_encoding
 from app.api.schemas import ModelName
@@ -140,7 +140,13 @@ async def webhook(request: Direct, target: Target, name: ModelName) -> WebhookRe
         return WebhookReceipt(status="ignored", reason=reason)
     state = request.state
     ids = await service.record_feedback(
-        request.context, state.catalog, state.loaded, state.message_router, name, event
+        request.context,
+        state.catalog,
+        state.loaded,
+        state.message_router,
+        name,
+        event,
+        caller_of(request.scope),
     )
     if not ids:
         return WebhookReceipt(status="ignored", reason="the annotators have skipped the tasks or the choice")

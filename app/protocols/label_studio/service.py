@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from app.api.guards import Actor
 from app.api.validation import LARGE_BYTES
 from app.context import AppContext
 from app.errors import Invalid, TooLarge
@@ -167,6 +168,7 @@ async def record_feedback(
     message_router: MessageRouter,
     router: str,
     event: AnnotationEvent,
+    actor: Actor | None,
 ) -> list[str]:
     """Record the choices of annotations as feedback on the decisions about their tasks.
 
@@ -193,7 +195,7 @@ async def record_feedback(
 
     def record() -> None:
         for body, decision in zip(bodies, decisions, strict=True):
-            recorded.give_feedback(ctx.db, decision["decision_id"], body)
+            recorded.give_feedback(ctx.db, decision["decision_id"], body, actor)
 
     await REQUESTS.run(record)
     return [decision["decision_id"] for decision in decisions]

@@ -42,4 +42,7 @@ def test_the_scope_review_permits_what_a_review_needs_and_nothing_else() -> None
         "decisions_get",
         "decisions_get_message",
         "decisions_give_feedback",
+        "decisions_reserve",
+        "decisions_release",
+        "decisions_put_review",
     }

@@ -129,6 +129,45 @@ def test_the_queue_has_messages_without_a_department_and_is_filtered(
     assert "No message of this kind awaits a review" in reviewer.see(f"{path}?reason=sample")
 
 
+def test_a_message_that_a_reviewer_has_open_or_that_is_assigned_is_not_the_next_one_of_others(
+    reviewer: Visitor, trainer: Visitor
+) -> None:
+    api = reviewer.api
+    api.call("PUT", "/v1/routers/team", 200, json=ROUTER)
+    headers = {"Content-Type": "message/rfc822"}
+    first, second = (
+        api.call(
+            "POST",
+            "/v1/routers/team/messages",
+            200,
+            content=f"Message-ID: <{n}@example.org>\r\nSubject: Mail {n}\r\n\r\nhello\r\n".encode(),
+            headers=headers,
+        )["decision_id"]
+        for n in (1, 2)
+    )
+
+    def shown(visitor: Visitor) -> list[str]:
+        text = visitor.see("/console/routers/team/review")
+        return re.findall(r'data-decision="/v1/decisions/(\w+)/feedback"', text)
+
+    def put(visitor: Visitor, path: str, **options: Any) -> None:
+        bearer = {"Authorization": f"Bearer {visitor.secret}"}
+        api.call("PUT", f"/v1/decisions/{path}", 200, headers=bearer, **options)
+
+    assert shown(reviewer) == shown(trainer) == [first]
+    put(reviewer, f"{first}/reservation")
+    assert (shown(reviewer), shown(trainer)) == ([first], [second])
+    assert "visitor has it open" in trainer.see("/console/routers/team/review")
+    put(reviewer, f"{second}/review", json={"assigned_to": "Ann", "note": "a <new> product"})
+    assert (shown(reviewer), shown(trainer)) == ([first], [])
+    text = trainer.see("/console/routers/team/review")
+    assert "Other people have the messages that wait." in text
+    assert '<span class="tag">for Ann</span>' in text
+    assert "Note by visitor: a &lt;new&gt; product" in trainer.see(
+        f"/console/routers/team/decisions/{second}"
+    )
+
+
 def test_a_decision_shows_why_and_its_feedback(trainer: Visitor, decision: dict[str, Any]) -> None:
     path = f"/console/routers/desk/decisions/{decision['decision_id']}"
     text = trainer.see(path)

@@ -1,4 +1,4 @@
-"""Metrics of routers, feedback, versions, jobs and webhooks; the dashboard asks for nothing else."""
+"""Metrics of routers, feedback, versions, jobs and webhooks; dashboard and alerts ask for nothing else."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+import yaml
 from in_process_api import InProcessApi
 from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import select
@@ -20,15 +22,19 @@ from sqlalchemy.exc import OperationalError
 from app import metrics
 from app.db import tables
 from app.health.process_metrics import sum_of_processes
+from app.inbound.monitor import Monitor
 from app.jobs.run_counts import count_run
 from app.maintenance.backup import back_up
 from app.maintenance.retention import apply_retention
 from app.metrics import DATABASE_CONNECTIONS, DECISIONS, count_decision
 from app.server.process_name import siblings_of_same_name
 from app.version import __version__
+from workers.monitor import WorkerMonitor
 
-DASHBOARD = json.loads((Path(__file__).parents[3] / "deploy/grafana/covey.json").read_text(encoding="utf-8"))
-_OF_PROMQL = {"rate", "increase", "sum", "max", "min", "count", "by", "time"}
+DEPLOY = Path(__file__).parents[3] / "deploy"
+DASHBOARD = json.loads((DEPLOY / "grafana/covey.json").read_text(encoding="utf-8"))
+ALERTS = yaml.safe_load((DEPLOY / "prometheus/alerts.yaml").read_text(encoding="utf-8"))
+_OF_PROMQL = {"absent", "rate", "increase", "sum", "max", "min", "count", "by", "time"}
 _OF_PROMQL |= {"histogram_quantile", "label_values"}
 
 
@@ -53,16 +59,28 @@ def route(service: InProcessApi, text: str) -> Any:
 
 
 def queries() -> Iterator[tuple[str, str]]:
-    """Yield the title of each panel with each of its queries."""
+    """Yield the title of each panel, and the name of each alert, with its queries."""
     for variable in DASHBOARD["templating"]["list"]:
         if variable["type"] == "query":
             yield variable["name"], variable["query"]
     for panel in DASHBOARD["panels"]:
         for target in panel["targets"]:
             yield panel["title"], target["expr"]
+    for group in ALERTS["groups"]:
+        for rule in group["rules"]:
+            yield rule["alert"], rule["expr"]
 
 
-def test_what_a_service_does_is_seen_and_the_dashboard_finds_all_of_it(service: InProcessApi) -> None:
+def samples_of_other_processes() -> dict[str, list[tuple[dict[str, str], float]]]:
+    """Return the samples of a mail filter and of a worker."""
+    worker = WorkerMonitor(os.getpid(), Mock(age=lambda: 0.0), Mock(unavailable_since=None))
+    families = [*Monitor().registry.collect(), *worker.registry.collect()]
+    return {sample.name: [(sample.labels, sample.value)] for family in families for sample in family.samples}
+
+
+def test_what_a_service_does_is_seen_and_the_dashboard_and_the_alerts_find_all_of_it(
+    service: InProcessApi,
+) -> None:
     service.train(service.dataset())
     service.call("PUT", "/v1/routers/seen", 200, json={"model": "m", "fallback": "desk"})
     hook = {"url": "https://hooks.invalid/", "events": ["job.ended"]}
@@ -99,7 +117,7 @@ def test_what_a_service_does_is_seen_and_the_dashboard_finds_all_of_it(service: 
 
     metrics.count_feedback("seen", "agreed", 0.75)  # naive Bayes predicts no probability
     metrics.FALLBACKS.labels("seen").inc(0)
-    found = samples(service)
+    found = {**samples_of_other_processes(), **samples(service)}
     for title, query in queries():
         assert not unknown_names(query, found), title
 
@@ -181,7 +199,7 @@ def unknown_names(query: str, found: dict[str, list[tuple[dict[str, str], float]
     labels = {label for name in names for sample, _ in found.get(name, ()) for label in sample}
     wrong = {name for name in names if name not in found}
     without_strings = re.sub(r'"[^"]*"', '""', query)
-    used = set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=)", without_strings))
+    used = set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=(?!=))", without_strings))
     for group in re.findall(r"\bby\s*\(([^)]*)\)", without_strings):
         used |= {label.strip() for label in group.split(",")}
     used |= set(re.findall(r"label_values\(\w+, (\w+)\)", query))

@@ -114,11 +114,13 @@ def test_an_expired_decision_is_deleted_with_its_labels(ctx: AppContext, clock: 
             for label in ("billing", "legal")
         ]
         insert(ctx, row, *labels)
+        insert(ctx, tables.Review(decision_id=row.id, note="?"))
     clock.advance(timedelta(days=11).total_seconds())
     retention.apply_retention(with_settings(ctx, keep_decisions_days=10.0))
     assert ids(ctx, tables.Decision) == {new.id}
     with ctx.db.read() as session:
         assert session.scalars(select(tables.DecisionLabel.decision_id)).all() == [new.id] * 2
+        assert session.scalars(select(tables.Review.decision_id)).all() == [new.id]
 
 
 @pytest.mark.parametrize(

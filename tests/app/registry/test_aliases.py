@@ -97,14 +97,15 @@ def test_the_history_says_who_and_why(with_versions: InProcessApi) -> None:
         "to_version": 1,
         "reason": "training",
         "training_job_id": job,
-        "api_key_id": key,
+        "actor_id": key,
+        "actor_name": "test",
     }
     path = fresh(with_versions, "why")
     set_to(with_versions, 1, 2, path=path)
     roll_back(with_versions, path)
     with_versions.call("DELETE", path, 204)
     items = with_versions.call("GET", f"{path}/history", 200)["items"]
-    assert {item["api_key_id"] for item in items} == {key}
+    assert {item["actor_id"] for item in items} == {key}
     assert history(with_versions, path) == [
         (4, 1, None, "delete"),
         (3, 2, 1, "rollback"),

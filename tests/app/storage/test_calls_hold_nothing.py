@@ -96,6 +96,9 @@ def use_everything(service: InProcessApi) -> None:
     call("GET", "/v1/routers/r/thresholds", 200)
     for read in ("/v1/routers", "/v1/routers/r", "/v1/routers/r/decisions", f"/v1/decisions/{decision}"):
         call("GET", read, 200)
+    call("PUT", f"/v1/decisions/{decision}/reservation", 200)
+    call("PUT", f"/v1/decisions/{decision}/review", 200, json={"note": "?"})
+    call("DELETE", f"/v1/decisions/{decision}/reservation", 204)
     call("POST", f"/v1/decisions/{decision}/feedback", 200, json={"labels": ["billing"]})
     of_feedback = {"name": "corrections", "from_feedback": {"router": "r"}}
     corrections = call("POST", "/v1/datasets", 201, json=of_feedback)["id"]

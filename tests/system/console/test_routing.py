@@ -6,7 +6,7 @@ import re
 
 import pytest
 from browser import Console, check_page
-from playwright.sync_api import Page, expect
+from playwright.sync_api import FilePayload, Page, expect
 from stack import Stack, departments
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("console")]
@@ -116,7 +116,7 @@ def test_a_pasted_message_is_reviewed_with_the_keyboard_alone_and_counts_in_the_
     page.get_by_role("link", name="Settings", exact=True).click()
     page.get_by_label("Maximum number of departments").fill("2")
     check_page(page)
-    press(page, "Save Enter")
+    page.get_by_role("button", name="Save").click()
     page.wait_for_url("**/console/routers/desk")
     page.get_by_role("link", name="Settings", exact=True).click()
     expect(page.get_by_label("Maximum number of departments")).to_have_value("2")
@@ -137,7 +137,7 @@ def press(page: Page, name: str) -> None:
 
 def test_the_loop_from_a_spreadsheet_to_the_next_version_and_back(page: Page) -> None:
     page.goto("/console/datasets/new")
-    file = {"name": "tickets.csv", "mimeType": "text/csv", "buffer": SPREADSHEET.encode()}
+    file: FilePayload = {"name": "tickets.csv", "mimeType": "text/csv", "buffer": SPREADSHEET.encode()}
     page.locator("#file").set_input_files(file)
     press(page, "Upload")
     page.get_by_role("link", name="Train a model").click()
@@ -152,7 +152,14 @@ def test_the_loop_from_a_spreadsheet_to_the_next_version_and_back(page: Page) ->
 
     page.get_by_label("Message", exact=True).fill(SOURCE)
     press(page, "Route the message")
-    page.get_by_role("link", name="Review queue").first.click()
+    with page.expect_response(re.compile("/reservation$")) as reserved:
+        page.get_by_role("link", name="Review queue").first.click()
+    assert reserved.value.json()["reserved_by"]["name"] == PERSON
+    page.get_by_text("Assign the message, or leave a note").click()
+    page.get_by_label("Note", exact=True).fill("a refund")
+    press(page, "Save for other reviewers")
+    expect(page.locator("#note")).to_have_text(f"Note by {PERSON}: a refund")
+    check_page(page)
     page.get_by_role("checkbox", name="support").check()
     press(page, "Save Enter")
     expect(page.locator("#saved")).to_contain_text("support")
@@ -160,7 +167,7 @@ def test_the_loop_from_a_spreadsheet_to_the_next_version_and_back(page: Page) ->
     expect(page.get_by_label("Together with the data set")).to_contain_text("tickets, 120 examples")
     check_page(page)
     press(page, "Make the data set")
-    press(page, "Train, and promote if it is better")
+    press(page, "Train, and put it live if it is better")
     promotion = page.locator("#promotion")
     expect(promotion).to_contain_text(
         re.compile(r"Of \d+ test messages, the new version gets \d+ fully right")
