@@ -66,6 +66,7 @@ _LISTS: Final[dict[str, _Check]] = {
     "cors_origins": checks.check_origin,
     "allowed_hosts": checks.check_host_name,
     "trusted_proxies": checks.check_proxy,
+    "oidc_email_domains": checks.check_host_name,
 }
 """Checks of each item, by setting."""
 
