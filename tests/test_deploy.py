@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 import required
 import settings_page
+import sqlalchemy as sa
+import yaml
+from psycopg.pq import Conninfo
 from typer.main import get_command
 
 from app.cli.main import cli
@@ -22,15 +25,16 @@ FILES_WITH_SETTINGS = [
     *UNITS,
     ROOT / "deploy/systemd/covey.env",
     ROOT / "deploy/compose.yaml",
+    *(ROOT / "deploy/caddy").iterdir(),
+    *(ROOT / "deploy/nginx").rglob("*.conf"),
     *sorted((ROOT / "docs/operations").glob("*.md")),
 ]
-COMPOSE_VARIABLES = {"COVEY_DB_PASSWORD"}
-"""Variables of the compose file that are not settings."""
+COMPOSE = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text())
 
 
 @pytest.mark.parametrize("path", FILES_WITH_SETTINGS, ids=lambda path: path.name)
 def test_settings_in_the_files_exist(path: Path) -> None:
-    known = {settings_page.variable(name) for name in Settings.model_fields} | COMPOSE_VARIABLES
+    known = {settings_page.variable(name) for name in Settings.model_fields}
     assert set(re.findall(r"\bCOVEY_[A-Z_]*[A-Z]\b", path.read_text())) <= known
 
 
@@ -42,6 +46,38 @@ def test_units_start_commands_that_exist(path: Path) -> None:
     commands = getattr(get_command(cli), "commands")  # noqa: B009 - the return type does not declare that this is a group
     known = {name for parameter in commands[command].params for name in parameter.opts}
     assert {option for option in options if option.startswith("--")} <= known
+
+
+@pytest.mark.parametrize("name", COMPOSE["services"])
+def test_a_service_of_the_compose_file_has_a_limit_and_refers_to_what_exists(name: str) -> None:
+    service = COMPOSE["services"][name]
+    assert re.fullmatch(r"\d+[mg]", service["mem_limit"])
+    assert set(service.get("depends_on", {})) <= set(COMPOSE["services"])
+    for volume in service.get("volumes", []):
+        source = volume.partition(":")[0]
+        assert source in COMPOSE["volumes"] or (ROOT / "deploy" / source).is_file()
+    if service["image"] == "covey":
+        commands = getattr(get_command(cli), "commands")  # noqa: B009 - see above
+        assert service.get("command", ["api"])[0] in commands
+        assert (ROOT / "deploy" / service["build"] / "Dockerfile").is_file()
+
+
+def test_only_the_proxy_of_the_compose_file_publishes_ports() -> None:
+    assert [name for name, service in COMPOSE["services"].items() if "ports" in service] == ["proxy"]
+    proxy = COMPOSE["services"]["proxy"]["environment"]
+    caddy = (ROOT / "deploy/caddy/Caddyfile").read_text()
+    assert set(re.findall(r"\{\$(\w+)", caddy)) == set(proxy)
+
+
+def test_any_password_of_the_database_works_because_no_url_contains_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    environment = COMPOSE["services"]["api"]["environment"]
+    assert environment["PGPASSWORD"] == COMPOSE["services"]["db"]["environment"]["POSTGRES_PASSWORD"]
+    url = Settings(database_url=environment["COVEY_DATABASE_URL"]).resolved_database_url()
+    assert sa.make_url(url).password is None
+    monkeypatch.setenv("PGPASSWORD", "p@ss/w:r d%$#")
+    assert b"p@ss/w:r d%$#" in [option.val for option in Conninfo.get_defaults()]
 
 
 def test_systemd_accepts_the_units(tmp_path: Path) -> None:

@@ -16,4 +16,5 @@ def names_of(session: Session, ids: Iterable[str | None]) -> dict[str, str]:
     statement = union_all(
         *(select(table.id, table.name).where(table.id.in_(wanted)) for table in (ApiKey, User))
     )
-    return dict(session.execute(statement).tuples().all())
+    names: dict[str, str] = dict(session.execute(statement).all())
+    return names

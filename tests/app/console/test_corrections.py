@@ -61,10 +61,10 @@ def test_reviewed_messages_become_a_data_set_and_the_next_version(
     made = api.call("POST", "/v1/datasets", 201, json=body)["id"]
     in_process.work(api.ctx)
     shown = trainer.see(f"/console/datasets/{made}")
-    button = re.search(r'data-body="([^"]+)"[^>]*>Train, and promote if it is better', shown)
+    button = re.search(r'data-body="([^"]+)"[^>]*>Train, and put it live if it is better', shown)
     assert button is not None
-    assert "promote if it is better" not in trainer.see(f"/console/datasets/{dataset}")
-    assert "promote if it is better" not in visitor(api, "read").see(f"/console/datasets/{made}")
+    assert "put it live if it is better" not in trainer.see(f"/console/datasets/{dataset}")
+    assert "put it live if it is better" not in visitor(api, "read").see(f"/console/datasets/{made}")
     request = json.loads(unescape(button[1]))
     assert (request["learner"]["C"], request["seed"], request["split"]) == (0.5, 7, {"kind": "given"})
 
@@ -91,7 +91,7 @@ def test_without_the_training_of_the_version_its_settings_are_those_of_the_versi
     with api.ctx.db.write() as tx:
         tx.session.delete(tx.session.get_one(tables.Job, job))
     shown = trainer.see(f"/console/datasets/{made}")
-    button = re.search(r'data-body="([^"]+)"[^>]*>Train, and promote', shown)
+    button = re.search(r'data-body="([^"]+)"[^>]*>Train, and put it live', shown)
     assert button is not None
     request = json.loads(unescape(button[1]))
     assert (request["learner"]["algorithm"], request["split"]["kind"]) == ("svm", "random")

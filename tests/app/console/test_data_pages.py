@@ -6,6 +6,7 @@ import base64
 import json
 import re
 from collections.abc import Callable
+from html import unescape
 from typing import Any
 
 import in_process
@@ -328,3 +329,29 @@ def test_scopes_decide_what_is_shown(
     for path in ("datasets/new", "training/new", "experiments/new"):
         assert reader(path).status_code == 403
         assert trainer(path).status_code == 200
+
+
+def test_a_page_offers_what_warnings_and_errors_suggest(api: InProcessApi) -> None:
+    content = "text,labels\nGrüße,it's\nhello,nan\n".encode("cp1252")
+    failed = uploaded(api, content, name=MARKUP, label_tree={"nan": "it's"})
+    html = get(api, f"/console/datasets/{failed}")
+    (body,) = re.findall(r"data-body='([^']*)'>Read it again as Windows-1252<", html)
+    request = json.loads(unescape(body))
+    assert request["from_upload"] == failed
+    assert request["options"] == {"format": "csv", "encoding": "cp1252"}
+    assert f'data-replaces="{failed}"' in html
+    again = api.call("POST", "/v1/datasets", 201, json=request)["id"]
+    in_process.work(api.ctx)
+    html = get(api, f"/console/datasets/{again}")
+    assert "Read it again without the label “nan”" in html
+    assert "set label" not in text_of(html), "a button takes the place of the name of a field"
+    assert "data-replaces" not in html, "a data set that is ready stays"
+
+
+def test_a_file_that_is_not_kept_is_not_offered(api: InProcessApi, dataset: str) -> None:
+    derived: str = api.call(
+        "POST", "/v1/datasets", 201, json={"name": "d", "derive": {"datasets": [dataset]}}
+    )["id"]
+    in_process.work(api.ctx)
+    assert "Read the file again" not in page(api, f"/console/datasets/{derived}")
+    assert "not kept any more" in page(api, f"/console/datasets/{derived}/read-again", 404)

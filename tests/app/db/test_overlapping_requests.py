@@ -16,7 +16,7 @@ import in_process
 import pytest
 from new_decisions import decision
 from overlap import overlap
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 
 from app.batch_predictions import service as batch_predictions
 from app.batch_predictions.schemas import BatchPredictionCreate
@@ -297,6 +297,34 @@ def test_a_data_set_that_a_new_job_uses_is_not_deleted(
     created, deleted = overlapping(create(dataset), delete)
     assert (created, deleted) == ("queued", "dataset_in_use")
     assert jobs(model) == 1
+
+
+def read_again(dataset: str) -> Request:
+    body = DatasetCreate.model_validate({"name": "again", "from_upload": dataset})
+    return lambda ctx: creation.create(ctx, body, in_process.WITHOUT_KEY).state
+
+
+def test_an_upload_is_kept_for_the_data_set_that_is_read_from_it_while_the_first_one_is_deleted(
+    model: AppContext, overlapping: Callable[..., tuple[Any, Any]], dataset: str
+) -> None:
+    def delete(ctx: AppContext) -> None:
+        datasets.delete(ctx, dataset)
+
+    assert overlapping(read_again(dataset), delete) == ("ingesting", None)
+    in_process.work(model)
+    with model.db.read() as session:
+        assert session.scalars(select(tables.Dataset.state)).all() == ["ready"]
+
+
+def test_no_data_set_is_read_from_an_upload_that_is_being_deleted(
+    model: AppContext, overlapping: Callable[..., tuple[Any, Any]], dataset: str
+) -> None:
+    def forget(ctx: AppContext) -> None:
+        with ctx.db.write() as tx:
+            tx.session.execute(update(tables.Dataset).values(upload_key=None, uploaded_at=None))
+
+    assert overlapping(forget, read_again(dataset)) == (None, "upload_not_kept")
+    assert jobs(model) == 0
 
 
 def test_jobs_on_one_data_set_do_not_wait_for_each_other(

@@ -167,7 +167,7 @@ def test_the_loop_from_a_spreadsheet_to_the_next_version_and_back(page: Page) ->
     expect(page.get_by_label("Together with the data set")).to_contain_text("tickets, 120 examples")
     check_page(page)
     press(page, "Make the data set")
-    press(page, "Train, and promote if it is better")
+    press(page, "Train, and put it live if it is better")
     promotion = page.locator("#promotion")
     expect(promotion).to_contain_text(
         re.compile(r"Of \d+ test messages, the new version gets \d+ fully right")
