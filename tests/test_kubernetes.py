@@ -117,7 +117,7 @@ def test_the_paths_of_probes_exist() -> None:
 def _status_of_monitor(path: str) -> str:
     statuses: list[str] = []
     respond = application(None, dict)  # type: ignore[arg-type]
-    [*respond({"PATH_INFO": path}, lambda status, _headers: statuses.append(status))]  # type: ignore[arg-type,return-value]
+    [*respond({"PATH_INFO": path}, lambda status, _headers: statuses.append(status))]  # type: ignore[arg-type]
     return statuses[0]
 
 

@@ -20,6 +20,7 @@ from openid_provider import CLIENT_ID, CLIENT_SECRET, Provider, new_key, openid_
 from pydantic import SecretStr
 
 from app.console.sessions import COOKIE, csrf_token
+from app.settings import Settings
 from app.users import openid
 
 NO_KEY = {"Authorization": ""}
@@ -313,9 +314,7 @@ def test_with_a_provider_no_request_is_anonymous(
         "oidc_default_role": "reader",
     }
     (tmp_path / "covey.db").write_bytes(migrated_sqlite.read_bytes())
-    settings = in_process_api.Settings(
-        data_dir=tmp_path, oidc_client_secret=SecretStr(CLIENT_SECRET), **options
-    )
+    settings = Settings(data_dir=tmp_path, oidc_client_secret=SecretStr(CLIENT_SECRET), **options)
     provider.people = {"bob": {"preferred_username": "bob"}}
     with in_process_api.start(settings, monkeypatch) as api:
         assert api.send("GET", "/v1/routers").status_code == 401

@@ -6,7 +6,7 @@ import re
 
 import pytest
 from browser import Console, check_page
-from playwright.sync_api import Page, expect
+from playwright.sync_api import FilePayload, Page, expect
 from stack import Stack, departments
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("console")]
@@ -137,7 +137,7 @@ def press(page: Page, name: str) -> None:
 
 def test_the_loop_from_a_spreadsheet_to_the_next_version_and_back(page: Page) -> None:
     page.goto("/console/datasets/new")
-    file = {"name": "tickets.csv", "mimeType": "text/csv", "buffer": SPREADSHEET.encode()}
+    file: FilePayload = {"name": "tickets.csv", "mimeType": "text/csv", "buffer": SPREADSHEET.encode()}
     page.locator("#file").set_input_files(file)
     press(page, "Upload")
     page.get_by_role("link", name="Train a model").click()
@@ -239,7 +239,9 @@ def test_settings_that_somebody_else_changed_meanwhile_are_not_lost(page: Page, 
     expect(differences.filter(has_text="Fallback")).to_have_text(
         "Fallback: saved theirs@example.org, yours mine@example.org"
     )
-    expect(differences.filter(has_text="Maximum number of departments")).to_contain_text("saved 3, yours nothing")
+    expect(differences.filter(has_text="Maximum number of departments")).to_contain_text(
+        "saved 3, yours nothing"
+    )
     expect(differences).to_have_count(3)
     assert stack.call("GET", "/v1/routers/shared", 200)["fallback"] == "theirs@example.org"
     check_page(page)
