@@ -39,7 +39,7 @@ def test_the_error_names_the_parameter_that_was_probably_meant(service: InProces
         {"pointer": "/query/limits", "message": "is unknown; did you mean 'limit'?"}
     ]
     assert error("?page=2&Limit=1")["errors"] == [
-        {"pointer": "/query/page", "message": "is unknown; the parameters here are cursor, limit"},
+        {"pointer": "/query/page", "message": "is unknown; the parameters here are cursor, limit, name"},
         {"pointer": "/query/Limit", "message": "is unknown; did you mean 'limit'?"},
     ]
     assert error("?a%7Eb/c")["errors"][0]["pointer"] == "/query/a~0b~1c"
