@@ -218,15 +218,16 @@ def _notes(facts: Facts, total: _Group) -> list[str]:
         shares = [n / of for n, of in coverage.values()]
         if max(shares) > min(shares):
             text += (
-                " They are not a random sample: compare the dispositions with each other, and use the "
-                "estimated set accuracy for all messages."
+                " They are not a random sample: compare the outcomes with each other, and use the "
+                "estimated share with every department right."
             )
         notes.append(text)
         missing = [name for name, (n, _) in coverage.items() if not n]
         if missing:
             notes.append(
-                f"No message with the disposition {' or '.join(missing)} has feedback, so the set accuracy "
-                "of all messages cannot be estimated. Review the random sample of the router, too."
+                f"No message with the outcome {' or '.join(missing)} has feedback, so the share of all "
+                "messages with every department right cannot be estimated. Review the random sample of the "
+                "router, too."
             )
     notes += _notes_on_references(facts, total)
     undecided = sum(count for version, count in total.drift.messages.items() if version[1] is None)

@@ -61,7 +61,7 @@ def quality_chart(report: RouterReport) -> Markup | None:
     values = [(name, value) for name, value in rows if value is not None][:MAX_ROWS]
     if not values:
         return None
-    name = "F1" if of_departments else "Set accuracy"
+    name = "Quality (F1)" if of_departments else "Messages with every department right"
     return _intervals_chart(values, f"{name} by {report.by} with 95% intervals", name, "quality")
 
 

@@ -252,7 +252,7 @@ def test_feedback_on_reviewed_messages_only_gives_no_estimate_for_all(database: 
     assert found.total.estimated_set_accuracy is None
     by_disposition = {quality.disposition: quality.with_feedback for quality in found.total.quality}
     assert by_disposition == {None: 2, "routed": 0, "review": 2}
-    assert any("disposition routed has feedback" in note for note in found.notes)
+    assert any("outcome routed has feedback" in note for note in found.notes)
     assert found.summary == "0 of 2 checked messages were wrong."
 
 
