@@ -48,7 +48,7 @@ def test_the_service_stores_its_files_in_a_bucket(buckets: bucket.BucketServer, 
     try:
         storage = open_storage(Settings(data_dir=tmp_path / "inspection", storage_url=url))
         dataset = stack.dataset(departments(80))
-        assert [file.key.split("/")[0] for file in storage.all_files()] == ["datasets"]
+        assert [file.key.split("/")[0] for file in storage.all_files()] == ["datasets", "uploads"]
         assert len(stack.call("GET", f"/v1/datasets/{dataset['id']}/examples?limit=5", 200)["items"]) == 5
         ended = stack.finished(stack.train(dataset["id"], model="kept")["id"])
         assert ended["state"] == "succeeded", ended

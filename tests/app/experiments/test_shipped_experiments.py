@@ -47,6 +47,6 @@ def test_a_shipped_experiment_runs(file: Path, ctx: AppContext) -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_a_shipped_experiment_is_linked_and_its_command_names_it(file: Path) -> None:
-    pages = " ".join(page.read_text("utf-8") for page in DOCS.glob("*.md"))
-    assert f"(examples/{file.name})" in pages
+    pages = " ".join(page.read_text("utf-8") for page in DOCS.rglob("*.md"))
+    assert f"examples/{file.name})" in pages
     assert re.search(rf"covey experiment docs/examples/{re.escape(file.name)} ", file.read_text("utf-8"))
