@@ -28,8 +28,11 @@ ShownPage = TypeVar("ShownPage", bound=BaseModel)
 
 
 def job_fields(job: Job | Row[Any]) -> dict[str, Any]:
-    """Return the fields of a job that responses show."""
-    return {field.key: getattr(job, field.key) for field in _FIELDS}
+    """Return the fields of a job that responses show. A job that has succeeded reports no later progress."""
+    fields = {field.key: getattr(job, field.key) for field in _FIELDS}
+    if job.state == "succeeded" and job.progress is not None and "fraction" in job.progress:
+        fields["progress"] = {**job.progress, "fraction": 1.0}
+    return fields
 
 
 class JobResource(Generic[Resource, Shown, ShownPage]):

@@ -64,7 +64,7 @@ def train(service: InProcessApi, dataset: str, model: str, promote: Any = "if_fi
     """Train a version, and return its result."""
     job = service.train(dataset, model, promote=promote, **fields)["id"]
     done = service.call("GET", f"/v1/training-jobs/{job}", 200)
-    assert done["state"] == "succeeded", done
+    assert (done["state"], done["progress"]["fraction"]) == ("succeeded", 1.0), done
     return done["result"]
 
 
