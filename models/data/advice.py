@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Self
 
 from models.errors import BadDataError
+
+MAX_CHOICES = 1000
+"""Maximum number of values that a suggestion lists. A file can have any number of columns."""
+
+MAX_CHOICE_CHARS = 1000
+"""Maximum length of such a value, that of a name in the options."""
 
 
 @dataclass(frozen=True)
@@ -16,12 +23,17 @@ class Suggestion:
     Attributes:
         field: the field of the request for a data set, such as ``options/label_separator``.
         value: the value to set; None if a person must choose it.
-        choices: the values to choose from.
+        choices: the values to choose from: the first ones, without very long ones.
     """
 
     field: str
     value: Any = None
     choices: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        """Keep the choices small, which are stored with the data set."""
+        choices = (choice for choice in self.choices if len(choice) <= MAX_CHOICE_CHARS)
+        object.__setattr__(self, "choices", list(islice(choices, MAX_CHOICES)))
 
 
 class Advice(str):

@@ -232,7 +232,7 @@ def _default_features(table: Table, taken: Collection[str]) -> tuple[list[str], 
             "no column is left for the document; set the option text, features or email; "
             f"the columns are {columns}"
         )
-        raise BadDataError(Advice(message, Suggestion("options/text", choices=list(table.names))))
+        raise BadDataError(Advice(message, Suggestion("options/text", choices=table.names)))
     return features, row_numbers
 
 
@@ -284,7 +284,7 @@ class _Finder:
     def _missing(self, message: str, option: str) -> BadDataError:
         """Return the error of an option that must name one of the columns."""
         text = f"{message}; the columns are {join_first(self._names, _MAX_LISTED)}"
-        return BadDataError(Advice(text, Suggestion(f"options/{option}", choices=list(self._names))))
+        return BadDataError(Advice(text, Suggestion(f"options/{option}", choices=self._names)))
 
     def repeated(self, roles: Collection[str], joinable: Collection[str | None]) -> dict[str, int]:
         """Return how many columns have each name that occurs more than once.

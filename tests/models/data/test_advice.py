@@ -79,3 +79,9 @@ def test_advice_can_be_copied() -> None:
     advice = Advice("set label_separator", Suggestion("options/label_separator", ";"))
     copied = copy.deepcopy(advice)
     assert (copied, copied.suggestion) == (advice, advice.suggestion)
+
+
+def test_the_choices_of_a_suggestion_are_few_and_short() -> None:
+    names = ["\0" * 10_000_000, *(f"column {number}" for number in range(100_000))]
+    choices = Suggestion("options/labels", choices=names).choices
+    assert choices == names[1:1001]
