@@ -25,8 +25,12 @@ _LANGUAGES: Final = frozenset({
 # fmt: on
 """The languages of most mail. With all languages of the model, more short texts would be uncertain."""
 _MIN_LETTERS: Final = 20
-_SAMPLE_CHARS: Final = 2000
-_MIN_CONFIDENCE: Final = 0.6
+_SAMPLES: Final = ((300, 0.99), (2000, 0.6))
+"""Characters from which a language is detected, and the confidence that suffices.
+
+The time grows with the characters. The beginning almost always suffices, and with this confidence its
+language is that of the longer sample.
+"""
 
 
 def detect_language(text: str) -> str | None:
@@ -35,11 +39,19 @@ def detect_language(text: str) -> str | None:
     >>> detect_language("Guten Tag, die Rechnung vom Mai stimmt leider nicht."), detect_language("ok")
     ('de', None)
     """
-    sample = text[:_SAMPLE_CHARS]
-    if sum(character.isalpha() for character in sample) < _MIN_LETTERS:
+    for characters, min_confidence in _SAMPLES if len(text) > _SAMPLES[0][0] else _SAMPLES[1:]:
+        language = language_of_sample(text[:characters], min_confidence)
+        if language is not None:
+            return language
+    return None
+
+
+def language_of_sample(sample: str, min_confidence: float) -> str | None:
+    """Return the language of all characters; None for few letters or a lower confidence (0 to 1)."""
+    if sum(map(str.isalpha, sample)) < _MIN_LETTERS:
         return None
     language, confidence = identifier(_LANGUAGES).classify(sample)
-    return str(language) if confidence >= _MIN_CONFIDENCE else None
+    return str(language) if confidence >= min_confidence else None
 
 
 @cache
