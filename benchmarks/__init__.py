@@ -2,8 +2,8 @@
 
 - ``learners``, ``compare``, ``papers``, ``promises``: costs of learners, variants of pipelines, the papers'
   tables, and what decisions and probabilities promise.
-- ``serving``, ``load``, ``scale``, ``batch_predictions``, ``decisions_growth``, ``decision_bytes``,
-  ``readers``: speed and memory.
+- ``serving``, ``route_start``, ``load``, ``scale``, ``batch_predictions``, ``decisions_growth``,
+  ``decision_bytes``, ``readers``: speed and memory.
 - ``chaos``, ``attack``: faults, hostile input and races, and random requests and files.
 - ``console_pictures``: takes the pictures of the console in the README and in ``docs/console.md``.
 

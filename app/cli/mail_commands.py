@@ -233,7 +233,8 @@ def imap(
             )
         server = Server(host, port or PORTS[security], security, user, _read_password(password_file), ca_file)
         monitor = Monitor()
-        with monitor.serve(metrics), RouterClient(url, router, read_key(key_file), timeout) as client:
+        client = RouterClient(url, router, read_key(key_file), timeout)
+        with monitor.serve(metrics):
             watch(
                 server,
                 mailbox,

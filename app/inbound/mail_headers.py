@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from email.header import Header
 
 from app.inbound.routed_message import RoutedMessage
 
@@ -173,6 +172,8 @@ def _encoded(word: str) -> str:
     if at and name.isascii() and not domain.isascii():
         with suppress(UnicodeError):  # no domain
             return f"{name}@{domain.encode('idna').decode()}"
+    from email.header import Header
+
     return Header(word, "utf-8", maxlinelen=MAX_WORD).encode(linesep="").replace("\n", "")
 
 

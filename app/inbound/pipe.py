@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Literal
 
@@ -46,7 +46,12 @@ mail server then keeps the message and tries again. With a command, the exit sta
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the options."""
-    options = argparse.ArgumentParser("covey route", description=DESCRIPTION, allow_abbrev=False)
+    options = argparse.ArgumentParser(
+        "covey route",
+        description=DESCRIPTION,
+        allow_abbrev=False,
+        formatter_class=partial(argparse.HelpFormatter, width=110),  # to find the width, it imports shutil
+    )
     options.add_argument("--router", required=True, metavar="text", help="Name of the router.")
     options.add_argument(
         "--url",
@@ -100,8 +105,8 @@ def run(arguments: Sequence[str]) -> int:
     except SystemExit as ended:  # the status is 0 after --help only
         return EX_TEMPFAIL if ended.code else 0
     output: Output = "message" if options.add_headers else "headers" if options.headers else "json"
-    with RouterClient(options.url, options.router, read_key(options.key_file), options.timeout) as client:
-        return route(client, sys.stdin.buffer, sys.stdout.buffer, output, options.command, options.review_to)
+    client = RouterClient(options.url, options.router, read_key(options.key_file), options.timeout)
+    return route(client, sys.stdin.buffer, sys.stdout.buffer, output, options.command, options.review_to)
 
 
 def route(
@@ -153,6 +158,8 @@ def _with_destinations(command: Sequence[str], decision: RoutedMessage) -> list[
 
 
 def _run(command: Sequence[str], result: bytes) -> int:
+    import subprocess
+
     try:
         status = subprocess.run(command, input=result, stdout=sys.stderr, check=False).returncode
     except OSError as error:

@@ -13,12 +13,10 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
-from types import TracebackType
-from typing import NamedTuple, Self
 from urllib.parse import quote, urlsplit
 
+from app.inbound.http_post import Response, post
 from app.inbound.routed_message import RoutedMessage, UnexpectedResponseError
 
 LOCAL_URL = "http://127.0.0.1:8000"
@@ -31,7 +29,7 @@ TIMEOUT_SECONDS = 60.0
 """How long to wait for a response, by default."""
 
 ATTEMPTS = 2
-"""How often to send a message if the connection breaks: a kept connection can be closed at any time."""
+"""How often to send a message if the connection breaks."""
 
 HEADER = b"Received: by covey\r\n\r\n"
 """Header for a message without any, which the service takes for JSON, a form, or nothing, and refuses. What a
@@ -50,25 +48,6 @@ class NotRoutedError(Exception):
         self.status = status
 
 
-class Response(NamedTuple):
-    """A response of the service.
-
-    Attributes:
-        status: its HTTP status.
-        reason: the text of the status.
-        content: its body.
-    """
-
-    status: int
-    reason: str
-    content: bytes
-
-    @property
-    def needs_header(self) -> bool:
-        """Whether the message must be sent again after ``HEADER``."""
-        return self.status == 400 and b'"not_a_message"' in self.content
-
-
 class RouterClient:
     """Route messages, one at a time.
 
@@ -84,11 +63,8 @@ class RouterClient:
 
     def __init__(self, url: str, router: str, key: str | None, timeout: float = TIMEOUT_SECONDS) -> None:
         check_url(url)
-        parts = urlsplit(url)
-        connect = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-        self._http = connect(parts.hostname or "", parts.port, timeout=timeout)
-        self._path = parts.path.rstrip("/") + path_of(router)
-        self._url = url
+        self._url, self._timeout = url, timeout
+        self._target = url.rstrip("/") + path_of(router)
         self._headers = headers_with(key)
 
     def route(self, message: bytes) -> RoutedMessage:
@@ -105,30 +81,12 @@ class RouterClient:
 
     def _send(self, message: bytes, headers: dict[str, str]) -> Response:
         for attempt in range(1, ATTEMPTS + 1):
-            is_new = self._http.sock is None
             try:
-                with suppress(BrokenPipeError, ConnectionResetError):  # refused before all of it was sent
-                    self._http.request("POST", self._path, message, headers)
-                response = self._http.getresponse()
-                return Response(response.status, response.reason, response.read())
-            except (OSError, HTTPException) as error:
-                self._http.close()
-                is_refused = is_new and isinstance(error, ConnectionRefusedError)
-                if attempt == ATTEMPTS or is_refused or isinstance(error, TimeoutError):
+                return post(self._target, headers, message, self._timeout)
+            except OSError as error:
+                if attempt == ATTEMPTS or isinstance(error, ConnectionRefusedError | TimeoutError):
                     raise unavailable(error) from error
         raise AssertionError("unreachable")
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._http.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def check_url(url: str) -> None:

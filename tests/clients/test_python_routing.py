@@ -100,8 +100,8 @@ def url() -> Iterator[str]:
 
 def by_command(name: str, url: str) -> list[str] | None:
     try:
-        with RouterClient(url, name, None) as client:
-            return list(client.route(MESSAGE).destinations)
+        client = RouterClient(url, name, None)
+        return list(client.route(MESSAGE).destinations)
     except NotRoutedError:
         return None
 

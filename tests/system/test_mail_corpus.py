@@ -131,8 +131,8 @@ EMPTY = {
 def test_a_body_without_header_and_text_is_no_message(service: Stack, name: str) -> None:
     response = service.http.post("/v1/routers/mail-corpus/messages", content=EMPTY[name], headers=RAW)
     problem_of(response, 400, "not_a_message")
-    with RouterClient(service.url, "mail-corpus", None) as client:
-        assert client.route(EMPTY[name]).disposition == "fallback"
+    client = RouterClient(service.url, "mail-corpus", None)
+    assert client.route(EMPTY[name]).disposition == "fallback"
 
 
 @pytest.mark.parametrize("name", MALICIOUS)

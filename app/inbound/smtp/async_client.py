@@ -6,12 +6,12 @@ import ssl
 
 import httpx
 
+from app.inbound.http_post import Response
 from app.inbound.routed_message import RoutedMessage
 from app.inbound.service_client import (
     ATTEMPTS,
     HEADER,
     TIMEOUT_SECONDS,
-    Response,
     check_url,
     decision_of,
     headers_with,

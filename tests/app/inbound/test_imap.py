@@ -136,7 +136,8 @@ class Watch:
 
         def watch() -> None:
             state_file = StateFile(self.state, self.account)
-            with RouterClient(self._url, "frontdesk", None) as client, suppress(KeyboardInterrupt):
+            client = RouterClient(self._url, "frontdesk", None)
+            with suppress(KeyboardInterrupt):
                 Watcher(
                     lambda: StoppableMailbox(server, "INBOX"),
                     self.account,

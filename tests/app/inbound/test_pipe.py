@@ -76,10 +76,8 @@ def test_a_command_that_does_not_end_by_itself_means_try_again(
 @pytest.mark.parametrize("status", [301, 400, 401, 404, 409, 413, 429, 500, 503])
 def test_every_other_status_is_not_routed(service: DecisionService, status: int) -> None:
     service.status, service.body = status, b'{"detail": "not now"}'
-    with (
-        RouterClient(service.url, "frontdesk", None) as client,
-        pytest.raises(NotRoutedError, match=f"the service returned {status}: not now"),
-    ):
+    client = RouterClient(service.url, "frontdesk", None)
+    with pytest.raises(NotRoutedError, match=f"the service returned {status}: not now"):
         client.route(MESSAGE)
 
 
@@ -91,12 +89,12 @@ def test_a_response_that_is_no_decision_means_try_again(service: DecisionService
 
 
 def test_a_broken_connection_is_tried_once_more(service: DecisionService) -> None:
-    with RouterClient(service.url, "frontdesk", None) as client:
-        service.broken_connections = 1
-        assert client.route(MESSAGE).decision_id == "dec_1"
-        service.broken_connections = 2
-        with pytest.raises(NotRoutedError, match="not available"):
-            client.route(MESSAGE)
+    client = RouterClient(service.url, "frontdesk", None)
+    service.broken_connections = 1
+    assert client.route(MESSAGE).decision_id == "dec_1"
+    service.broken_connections = 2
+    with pytest.raises(NotRoutedError, match="not available"):
+        client.route(MESSAGE)
 
 
 @pytest.mark.parametrize(
@@ -124,9 +122,9 @@ def test_a_key_that_is_no_key_means_try_again(tmp_path: Path) -> None:
 
 
 def test_the_service_gets_a_trace_for_each_message(service: DecisionService) -> None:
-    with RouterClient(service.url + "/covey/", "frontdesk", None) as client:
-        client.route(MESSAGE)
-        client.route(MESSAGE)
+    client = RouterClient(service.url + "/covey/", "frontdesk", None)
+    client.route(MESSAGE)
+    client.route(MESSAGE)
     assert [path for path, _, _ in service.received] == ["/covey/v1/routers/frontdesk/messages"] * 2
     first, second = service.traces
     assert re.fullmatch("00-[0-9a-f]{32}-[0-9a-f]{16}-01", str(first))
@@ -168,7 +166,7 @@ def packages(tmp_path: Path) -> Path:
     for name in ("app/__init__.py", "app/inbound/__init__.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
-    for name in ("pipe", "mail_headers", "routed_message", "service_client"):
+    for name in ("pipe", "http_post", "mail_headers", "routed_message", "service_client"):
         shutil.copy(ENTRY.parents[1] / "inbound" / f"{name}.py", tmp_path / "app" / "inbound")
     return tmp_path
 
@@ -176,6 +174,31 @@ def packages(tmp_path: Path) -> Path:
 def test_the_command_needs_the_standard_library_only(service: DecisionService, packages: Path) -> None:
     result = start(packages, "--url", service.url, "--headers")
     assert (result.returncode, result.stdout) == (0, FIELDS)
+
+
+def test_the_command_imports_little_for_a_message(service: DecisionService, packages: Path) -> None:
+    (packages / "sitecustomize.py").write_text(
+        "import os, sys\nexit = os._exit\n"
+        "os._exit = lambda status: (print(*sys.modules, file=sys.stderr, flush=True), exit(status))\n"
+    )
+    command = [sys.executable, str(ENTRY), "route", "--router", "a", "--add-headers", "--url", service.url]
+    environment = {"PYTHONPATH": str(packages)}
+    result = subprocess.run(
+        command, env=environment, input=MESSAGE, capture_output=True, timeout=LIMIT_SECONDS, check=True
+    )
+    imported = set(result.stderr.decode().split())
+    assert "app.inbound.pipe" in imported
+    assert not imported & {
+        "asyncio",
+        "email",
+        "http",
+        "logging",
+        "shutil",
+        "ssl",
+        "subprocess",
+        "unicodedata",
+    }
+    assert not imported & {"fastapi", "httpx", "numpy", "pydantic", "structlog", "typer"}
 
 
 @pytest.mark.parametrize(
