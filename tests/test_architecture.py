@@ -451,7 +451,7 @@ def test_one_module_commits() -> None:
         for call in calls(path)
         if isinstance(call.func, ast.Attribute) and call.func.attr in ("commit", "begin", "rollback")
     }
-    assert found == {"app/db/session.py", "app/db/schema.py"}
+    assert found == {"app/db/session.py", "app/db/migration.py"}
 
 
 def test_one_module_creates_engines_and_sessions() -> None:
@@ -475,7 +475,7 @@ def test_no_statement_is_text() -> None:
             if name in {"exec_driver_sql", "raw_connection"} or (name == "text" and name in from_sqlalchemy):
                 found.add(where(path))
     # Pragmas and locks, conditions of indexes, the check for damage, and the INSERT of decisions.
-    of_database = {f"app/db/{name}.py" for name in ("session", "schema", "tables", "failures", "locks")}
+    of_database = {f"app/db/{name}.py" for name in ("session", "migration", "tables", "failures", "locks")}
     assert found == {*of_database, "app/routing/decision_rows.py"}
 
 

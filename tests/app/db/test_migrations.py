@@ -20,13 +20,13 @@ from typer.testing import CliRunner
 
 import migrations
 from app.cli.main import cli
-from app.db import schema, tables
+from app.db import migration, schema, tables
 from app.db.schema import SchemaError
 from app.db.session import make_engine
 
 REVISIONS = [
     script.revision
-    for script in reversed(list(ScriptDirectory.from_config(schema.config()).walk_revisions()))
+    for script in reversed(list(ScriptDirectory.from_config(migration.config()).walk_revisions()))
 ]
 
 
@@ -199,6 +199,10 @@ def test_a_failed_migration_does_not_change_the_schema(
             schema.migrate(engine)
     assert describe_schema(engine) == {}
     schema.migrate(engine)
+
+
+def test_the_names_of_the_files_give_the_revisions_in_their_order() -> None:
+    assert schema.revisions() == REVISIONS
 
 
 def test_a_database_that_is_not_migrated_is_rejected_with_what_to_do(engine: Engine) -> None:
