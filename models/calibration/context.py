@@ -49,7 +49,7 @@ def fit_context(samples: list[Floats], relevant: Bools, known: Bools | None) -> 
     every = slice(None, None, max(1, len(samples) * h * k // _MAX_PAIRS))
     counted = np.ones((h, k), dtype=np.float64) if known is None else known.astype(np.float64)
     counted, positives = counted[every] / len(samples), relevant[every] / len(samples)
-    points = np.concatenate([_points(logits[every]) for logits in samples])
+    points = np.concatenate([_points(logits[every]) for logits in samples], axis=1)
     weights: Floats
     (weights,) = fit_logistic(
         points[np.newaxis],
@@ -63,6 +63,6 @@ def fit_context(samples: list[Floats], relevant: Bools, known: Bools | None) -> 
 
 
 def _points(logits: Floats) -> Floats:
-    """Return 1, the own logit and the largest other logit of each pair of example and label, (n · k, 3)."""
+    """Return 1, the own logit and the largest other logit of each pair of example and label, (3, n · k)."""
     best_other = logits_in_context(logits, np.array([0.0, 0.0, 1.0]))
-    return np.stack([np.ones(logits.size), logits.ravel(), best_other.ravel()], axis=1)
+    return np.stack([np.ones(logits.size), logits.ravel(), best_other.ravel()])

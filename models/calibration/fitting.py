@@ -104,11 +104,11 @@ def _fit_labels(held_out: HeldOut) -> LabelCalibration:
     # root of their number of positives, because the rare ones need the result most.
     k, m = points.z.shape
     priors = np.broadcast_to(prior[:, np.newaxis], (k, m))
-    X = np.stack([points.z, priors * points.z, priors, np.ones((k, m))], axis=2)
+    X = np.stack([points.z, priors * points.z, priors, np.ones((k, m))])
     weights = np.maximum(n_positive, 1.0) ** -0.5
     weights *= n_positive.sum() / max((weights * n_positive).sum(), 1.0)
     ((slope, slope_of_prior, of_prior, constant),) = fit_logistic(
-        X.reshape(1, k * m, 4),
+        X.reshape(1, 4, k * m),
         (points.positives * weights[:, np.newaxis]).reshape(1, -1),
         (points.totals * weights[:, np.newaxis]).reshape(1, -1),
         prior=np.array([1.0, 0.0, 1.0, 0.0]),
@@ -145,14 +145,12 @@ def _pieces(z: Floats, knots: Floats) -> Floats:
         knots: (l, n) the knots, in ascending order.
 
     Returns:
-        (l, m, n + 2). The first n + 1 values of a score sum to it, up to a constant of the label.
+        (l, n + 2, m). The first n + 1 values of a score sum to it, up to a constant of the label.
     """
-    above = np.maximum(z[:, :, np.newaxis] - knots[:, np.newaxis, :], 0.0)
-    below = z - above[:, :, 0]
-    between = above[:, :, :-1] - above[:, :, 1:]
-    return np.concatenate(
-        [below[:, :, np.newaxis], between, above[:, :, -1:], np.ones((*z.shape, 1))], axis=2
-    )
+    above = np.maximum(z[:, np.newaxis] - knots[:, :, np.newaxis], 0.0)
+    below = z[:, np.newaxis] - above[:, :1]
+    between = above[:, :-1] - above[:, 1:]
+    return np.concatenate([below, between, above[:, -1:], np.ones_like(below)], axis=1)
 
 
 def _group(held_out: HeldOut) -> _Points:
@@ -208,7 +206,7 @@ def _fit_sets(held_out: HeldOut, logits: Floats, predicted: Bools) -> Floats:
     scale[scale < 1e-9] = 1.0
     right = (np.count_nonzero(wrong, axis=1) == 0).astype(np.float64)
     (weights,) = fit_logistic(
-        (features / scale)[np.newaxis],
+        np.ascontiguousarray((features / scale).T)[np.newaxis],
         right[np.newaxis],
         np.ones((1, len(features))),
         prior=INDEPENDENT * scale,

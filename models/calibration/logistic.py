@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.arrays import Bools, Floats
+from models.arrays import Bools, Floats, Ints
 
 _MAX_STEPS = 50
 _MAX_HALVINGS = 20
@@ -20,7 +20,8 @@ def fit_logistic(
     With a positive ridge the maximum exists and is unique, also if a hyperplane separates the points.
 
     Args:
-        X: (l, m, f) the points of each regression.
+        X: (l, f, m) the points of each regression. There are many more points than features, so the values of
+            a feature are contiguous.
         positives: (l, m) the number of examples at each point that have the label.
         totals: (l, m) the number of examples at each point; 0 leaves the point out.
         prior: (l, f) or (f,) the coefficients that the ridge pulls towards.
@@ -35,18 +36,18 @@ def fit_logistic(
     ...     ridge=np.full(2, 0.1), lower=np.full(2, 0.0)).round(2).tolist()
     [[3.83, 0.0]]
     """
-    n, _, f = X.shape
+    n, f, _ = X.shape
     prior = np.broadcast_to(prior, (n, f))
     beta = np.maximum(prior, lower)
-    value = _loss(X, positives, totals, beta, prior, ridge)
+    value, expected = _evaluate(X, positives, totals, beta, prior, ridge)
     diagonal = np.arange(f)
     active = np.arange(n)
     for _ in range(_MAX_STEPS):
-        x, pos, tot, current = X[active], positives[active], totals[active], beta[active]
-        expected = _sigmoid(np.einsum("lmf,lf->lm", x, current))
-        gradient = np.einsum("lmf,lm->lf", x, tot * expected - pos) + ridge * (current - prior[active])
-        weights = tot * expected * (1 - expected)
-        hessian = np.einsum("lmf,lm,lmh->lfh", x, weights, x, optimize=True)
+        x, pos, tot, current, p = (_rows(array, active) for array in (X, positives, totals, beta, expected))
+        weights = tot * p
+        gradient = np.einsum("lfm,lm->lf", x, weights - pos) + ridge * (current - prior[active])
+        weights *= 1 - p
+        hessian = (x * weights[:, np.newaxis]) @ x.transpose(0, 2, 1)
         hessian[:, diagonal, diagonal] += ridge
         # A coefficient at its bound stays there while the gradient pushes it further down.
         bound: Bools = (current <= lower) & (gradient > 0)
@@ -64,9 +65,12 @@ def fit_logistic(
         for _ in range(_MAX_HALVINGS):
             rows = active[pending]
             proposed = np.maximum(current[pending] - length * step[pending], lower)
-            loss = _loss(X[rows], positives[rows], totals[rows], proposed, prior[rows], ridge)
+            loss, p = _evaluate(
+                *(_rows(array, rows) for array in (X, positives, totals)), proposed, prior[rows], ridge
+            )
             better = loss < value[rows]
             beta[rows[better]], value[rows[better]] = proposed[better], loss[better]
+            expected[rows[better]] = p[better]
             pending, length = pending[~better], length / 2
             if not len(pending):
                 break
@@ -76,13 +80,19 @@ def fit_logistic(
     return beta
 
 
-def _loss(X: Floats, positives: Floats, totals: Floats, beta: Floats, prior: Floats, ridge: Floats) -> Floats:
-    logits = np.einsum("lmf,lf->lm", X, beta)
-    penalty: Floats = (ridge * (beta - prior) ** 2).sum(axis=1) / 2
-    likelihood: Floats = (totals * np.logaddexp(0, logits) - positives * logits).sum(axis=1)
-    return penalty + likelihood
+def _evaluate(
+    X: Floats, positives: Floats, totals: Floats, beta: Floats, prior: Floats, ridge: Floats
+) -> tuple[Floats, Floats]:
+    """Return the (l,) values to minimise, and the (l, m) probability of the label at each point."""
+    logits = np.einsum("lfm,lf->lm", X, beta)
+    penalty = (ridge * (beta - prior) ** 2).sum(axis=1) / 2
+    # log(1 + e^x) and 1 / (1 + e^-x), both from e^-|x|, which cannot overflow.
+    exponential = np.exp(-np.abs(logits))
+    softplus = np.maximum(logits, 0) + np.log(1 + exponential)
+    likelihood = (totals * softplus - positives * logits).sum(axis=1)
+    return penalty + likelihood, np.where(logits < 0, exponential, 1) / (1 + exponential)
 
 
-def _sigmoid(logits: Floats) -> Floats:
-    half: Floats = 0.5 + 0.5 * np.tanh(logits / 2)
-    return half
+def _rows(array: Floats, rows: Ints) -> Floats:
+    """Return rows of an array; the array itself, and no copy, if these are all."""
+    return array if len(rows) == len(array) else array[rows]

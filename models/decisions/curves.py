@@ -201,6 +201,8 @@ class Cuts:
             ):
                 pairs = predicted & of_kind
                 values = scores[block][pairs]
+                if weights is None:  # a search in order stays in the cache
+                    values.sort()
                 first_cut = len(distinct) + 1 - np.searchsorted(distinct, values, side="right")
                 first_cut[values == np.inf] = 0
                 counts = None if weights is None else np.broadcast_to(weights, pairs.shape)[pairs]

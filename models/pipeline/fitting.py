@@ -136,7 +136,7 @@ class Fitting:
             return
 
         def report(step: Step, /) -> None:
-            self._report("training", step.completed, step.total, step, {}, step.scores)
+            self._report("training", step.completed, step.total, step, dict, step.scores)
 
         resume = select_prefix("learner", self._how.resume) or None
         self._learner.fit_problem(self._problem, monitor=report, resume=resume)
@@ -153,7 +153,9 @@ class Fitting:
             return validation_scores(self._features, self._learner, context, groups, seed=self._seed)
 
         def report(step: FoldStep) -> None:
-            state = {**step.state, **fitted_learner_state(self._learner)}
+            def state() -> State:
+                return {**step.state(), **fitted_learner_state(self._learner)}
+
             self._report("thresholds", step.completed, step.total, step.step, state)
 
         return FoldScores(
@@ -223,7 +225,7 @@ class Fitting:
         completed: int,
         total: int,
         step: Step,
-        state: State,
+        state: Callable[[], State],
         scores: Callable[[Matrix], Floats] | None = None,
     ) -> None:
         """Report a step of a learner.
@@ -233,11 +235,11 @@ class Fitting:
             completed: number of completed steps of the phase.
             total: maximum number of steps of the phase.
             step: the step of the learner.
-            state: what the snapshot contains besides the snapshot of the learner.
+            state: returns what the snapshot contains besides the snapshot of the learner.
             scores: ``Progress.scores``.
         """
 
         def snapshot() -> State:
-            return {"fingerprint": self._fingerprint, **state, **add_prefix("learner", step.snapshot())}
+            return {"fingerprint": self._fingerprint, **state(), **add_prefix("learner", step.snapshot())}
 
         self._how.report(Progress(phase, completed, total, step.unit, step.measures, snapshot, scores))

@@ -28,13 +28,13 @@ class FoldStep:
         completed: number of completed steps over all folds.
         total: maximum number of steps over all folds.
         step: the step of the learner.
-        state: the fold and the held-out scores so far, as part of a snapshot.
+        state: returns the fold and a copy of the held-out scores so far, as part of a snapshot.
     """
 
     completed: int
     total: int
     step: Step
-    state: State
+    state: Callable[[], State]
 
 
 def validation_scores(
@@ -172,7 +172,7 @@ class FoldScores:
                     completed=fold * step.total + step.completed,
                     total=N_FOLDS * step.total,
                     step=step,
-                    state={"fold": np.array(fold), **state.arrays()},
+                    state=lambda: {"fold": np.array(fold), **state.arrays()},
                 )
             )
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
-from sklearn.svm import LinearSVC
+from sklearn.svm import LinearSVC, _liblinear
 from sparse_cases import features, frozen, noncanonical, problem_of
 
 from models.arrays import AnyArray, Floats, Matrix
@@ -41,6 +41,25 @@ def test_scores_are_those_of_one_linear_svc_per_label() -> None:
     X, Y = problem()
     scores = SVM(C=3.0).fit(X, Y).decision_function(X)
     np.testing.assert_allclose(scores, literal_scores(X.toarray(), Y, 3.0), atol=1e-9)
+
+
+@pytest.mark.parametrize("r", [8, 80], ids=["primal", "dual"])
+def test_the_weights_have_the_bits_of_linear_svc(r: int) -> None:
+    rng = np.random.default_rng(0)
+    X = csr_array(rng.random((60, r)) * (rng.random((60, r)) < 0.4))
+    Y, weights = (rng.random((60, 2)) < [0.5, 0.1]).astype(int), rng.integers(1, 4, 60).astype(np.float64)
+    learner = SVM(C=3.0, class_weight="balanced", random_state=5).fit(X, Y, weights)
+    for j in range(2):
+        svc = LinearSVC(C=3.0, dual="auto", class_weight="balanced", random_state=5)
+        svc.fit(X, Y[:, j], sample_weight=weights)
+        np.testing.assert_array_equal(learner.coef_[:, j], svc.coef_[0])
+        assert learner.intercept_[j] == svc.intercept_[0]
+
+
+def test_a_training_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    _liblinear.set_verbosity_wrap(1)
+    SVM().fit(*problem())
+    assert capfd.readouterr() == ("", "")
 
 
 @given(st.data(), st.integers(1, 10), st.integers(1, 6), st.integers(0, 999))

@@ -264,7 +264,7 @@ def test_a_more_probable_label_set_is_at_least_as_probably_right() -> None:
 
 def test_logistic_regressions_equal_a_general_optimiser() -> None:
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(3, 40, 3))
+    X = rng.normal(size=(3, 3, 40))
     totals = rng.integers(0, 4, (3, 40)).astype(np.float64)
     positives = np.floor(totals * rng.random((3, 40)) + 0.5)
     prior, ridge, lower = np.array([1.0, 0.0, -1.0]), np.array([0.5, 1.0, 2.0]), np.array([0.2, 0.0, -np.inf])
@@ -272,7 +272,7 @@ def test_logistic_regressions_equal_a_general_optimiser() -> None:
     for i in range(3):
 
         def loss(beta: Floats, i: int = i) -> float:
-            logits = X[i] @ beta
+            logits = beta @ X[i]
             likelihood = (totals[i] * np.logaddexp(0, logits) - positives[i] * logits).sum()
             return float(likelihood + (ridge * (beta - prior) ** 2).sum() / 2)
 
