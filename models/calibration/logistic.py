@@ -65,9 +65,8 @@ def fit_logistic(
         for _ in range(_MAX_HALVINGS):
             rows = active[pending]
             proposed = np.maximum(current[pending] - length * step[pending], lower)
-            loss, p = _evaluate(
-                *(_rows(array, rows) for array in (X, positives, totals)), proposed, prior[rows], ridge
-            )
+            x, pos, tot = _rows(X, rows), _rows(positives, rows), _rows(totals, rows)
+            loss, p = _evaluate(x, pos, tot, proposed, prior[rows], ridge)
             better = loss < value[rows]
             beta[rows[better]], value[rows[better]] = proposed[better], loss[better]
             expected[rows[better]] = p[better]
