@@ -321,9 +321,14 @@ def create_learner(parameters: LearnerParameters, *, seed: int = 0) -> Learner:
     return entry.learner.from_parameters(parameters, random_state=seed)
 
 
+def default_parameters() -> LearnerConfig:
+    """Return the parameters of the learner that is the recommended first choice."""
+    return LEARNER_PARAMETERS.validate_python({"algorithm": RECOMMENDED})
+
+
 def default_learner(*, seed: int = 0) -> Learner:
     """Create the unfitted learner that is the recommended first choice."""
-    return create_learner(LEARNER_PARAMETERS.validate_python({"algorithm": RECOMMENDED}), seed=seed)
+    return create_learner(default_parameters(), seed=seed)
 
 
 def create_features(parameters: FeaturesConfig) -> TextFeatures | NumericFeatures:

@@ -11,7 +11,7 @@ from app.api.errors import Problem
 from app.api.schemas import JsonObject, Name, NextCursor, RequestModel, ResponseModel, Timestamp
 from app.jobs.schemas import JobPriority, JobState, Progress
 from app.registry.schemas import PartMetrics, PromoteIfBetter, PromotionOutcome, PromotionRule
-from models.catalog import FeaturesRequest, LearnerConfig
+from models.catalog import FeaturesRequest, LearnerConfig, default_parameters
 from models.covering import Covering
 from models.decisions import DecisionRule
 
@@ -105,7 +105,6 @@ class TrainingJobCreate(RequestModel):
                 {
                     "model": "helpdesk",
                     "dataset_id": "ds_01k5a2b3c4d5e6f7g8h9jkmnpq",
-                    "learner": {"algorithm": "svm"},
                     "promote": {"if_better": {"metric": "f1_micro"}},
                 },
             ]
@@ -121,8 +120,8 @@ class TrainingJobCreate(RequestModel):
     features: FeaturesRequest | None = None
     """Feature extraction. Defaults to what suits the learner and the kind of the data set, see
     `GET /v1/learners`."""
-    learner: LearnerConfig
-    """Learner and its parameters. `GET /v1/learners` lists all learners."""
+    learner: LearnerConfig = Field(default_factory=default_parameters)
+    """Learner and its parameters. `GET /v1/learners` lists all learners. Defaults to `svm`."""
     decision: DecisionRule | None = None
     """Decision rule that turns scores into label sets. Defaults to `auto`, or to the learner's
     own rule if its scores are not comparable between documents."""

@@ -11,6 +11,8 @@ import pytest
 from in_process_api import InProcessApi, api
 from stack import departments
 
+from models.catalog import default_parameters
+
 LEARNER = {"algorithm": "svm"}
 
 
@@ -28,14 +30,14 @@ def dataset(service: InProcessApi) -> str:
 
 @pytest.fixture(scope="module")
 def version(service: InProcessApi, dataset: str) -> dict[str, Any]:
-    """A version that was trained without a decision in the request."""
+    """A version that was trained without a learner or a decision in the request."""
     return train(service, dataset, "m")
 
 
 def train(
     service: InProcessApi, dataset: str, model: str, decision: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    body: dict[str, Any] = {"dataset_id": dataset, "model": model, "learner": LEARNER}
+    body: dict[str, Any] = {"dataset_id": dataset, "model": model}
     body |= {"decision": decision} if decision else {}
     job = service.call("POST", "/v1/training-jobs", 202, json=body)
     in_process.work(service.ctx)
@@ -43,6 +45,10 @@ def train(
     assert job["state"] == "succeeded", job
     trained: dict[str, Any] = service.call("GET", f"/v1/models/{model}/versions/1", 200)
     return trained
+
+
+def test_the_default_learner_is_the_recommended_one(version: dict[str, Any]) -> None:
+    assert version["learner"] == default_parameters().model_dump(mode="json")
 
 
 def test_the_default_decision_is_chosen_on_held_out_examples_and_reported(version: dict[str, Any]) -> None:
