@@ -95,9 +95,9 @@ def fit_linear_svm(
 ) -> LinearSVM:
     """Train a linear SVM with squared hinge loss and an intercept, bit by bit scikit-learn's LinearSVC.
 
-    LinearSVC checks and converts all examples again for each label, which takes up to a third of its time. So
-    this calls the function of liblinear that LinearSVC calls. It is not part of scikit-learn's public
-    interface; tests compare the weights with those of LinearSVC.
+    LinearSVC checks and converts all examples again for each label. So this calls the function of liblinear
+    that LinearSVC calls, which saves that time (``benchmarks/learners/ratios.py``). It is not part of
+    scikit-learn's public interface; tests compare the weights with those of LinearSVC.
 
     Args:
         X: (g, r) examples with 32-bit indices, finite.
