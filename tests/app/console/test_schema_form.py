@@ -58,8 +58,14 @@ def _values(fields: Sequence[Field]) -> Iterator[tuple[str, Any]]:
 
 
 def validated(values: Mapping[str, Any]) -> TrainingJobCreate:
-    required = {"model": "helpdesk", "dataset_id": "ds_1", **values}
-    return TrainingJobCreate.model_validate(sent(TRAINING.fields(NAMES, required)))
+    """Return the request of a form that shows some values, and the learner that the page shows."""
+    shown = {
+        "model": "helpdesk",
+        "dataset_id": "ds_1",
+        "learner": {"algorithm": catalog.RECOMMENDED},
+        **values,
+    }
+    return TrainingJobCreate.model_validate(sent(TRAINING.fields(NAMES, shown)))
 
 
 @pytest.mark.parametrize("algorithm", [item.algorithm for item in catalog.describe()])
